@@ -1,0 +1,103 @@
+"""Successors of a whole block of states at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+from attrs import frozen
+
+from onestart_model.expression import NumberType, RuleError
+from onestart_proofs.columns import Program, Registers
+from onestart_proofs.ground import Const, Expr, GroundAction, GroundModel
+from onestart_proofs.packing import Layout, Words
+from onestart_proofs.symmetry import Canonical
+
+Rows = npt.NDArray[np.intp]
+
+
+@frozen(eq=False)
+class Move:
+    """One action with its arguments on a block: the rows where it is enabled, and their successors."""
+
+    number: int
+    rows: Rows
+    successors: Words
+
+
+@frozen(eq=False)
+class _Compiled:
+    """clear and constant: what every successor loses and gains in each word. computed: the other cells."""
+
+    number: int
+    action: GroundAction
+    clear: npt.NDArray[np.uint64]
+    constant: npt.NDArray[np.uint64]
+    computed: tuple[tuple[int, Expr], ...]
+    touches_stamps: bool
+
+
+class Expander:
+    """The rules of a grounded model, compiled once."""
+
+    def __init__(self, model: GroundModel, layout: Layout, canonical: Canonical, watched: tuple[Expr, ...] = ()) -> None:
+        self.model, self.layout, self._canonical = model, layout, canonical
+        self._moves = [self._compile(number, action) for number, action in enumerate(model.actions)]
+        roots = [guard for action in model.actions for guard in action.guards]
+        roots += [value for move in self._moves for _, value in move.computed]
+        roots += [condition for conditions in model.steps.values() for condition in conditions.values()]
+        self._program = Program([*roots, *watched])
+
+    def _compile(self, number: int, action: GroundAction) -> _Compiled:
+        clear = np.full(self.layout.words, 2**64 - 1, dtype=np.uint64)
+        constant = np.zeros(self.layout.words, dtype=np.uint64)
+        computed = []
+        for cell, value in action.updates.items():
+            field = self.layout.fields[cell]
+            clear[field.word] &= np.uint64((2**64 - 1) ^ (field.mask << field.shift))
+            if isinstance(value, Const):
+                constant[field.word] |= np.uint64(value.value << field.shift)
+            else:
+                computed.append((cell, value))
+        stamps = bool(self._canonical.stamp_cells & set(action.updates))
+        return _Compiled(number, action, clear, constant, tuple(computed), stamps)
+
+    def evaluate(self, states: Words) -> Registers:
+        """Every expression of the rules on a block."""
+        return self._program.run(self.layout.columns(states))
+
+    def moves(self, states: Words, registers: Registers) -> Iterator[Move]:
+        """What can happen in each state of the block; successors are canonical."""
+        for move in self._moves:
+            rows = self._enabled(move, states.shape[1], registers)
+            if len(rows):
+                yield Move(move.number, rows, self._successors(move, states, rows, registers))
+
+    def _enabled(self, move: _Compiled, count: int, registers: Registers) -> Rows:
+        enabled: npt.NDArray[np.bool_] | None = None
+        for guard in move.action.guards:
+            column = registers[guard]
+            enabled = column if enabled is None else enabled & column
+        return np.arange(count) if enabled is None else np.flatnonzero(enabled)
+
+    def _successors(self, move: _Compiled, states: Words, rows: Rows, registers: Registers) -> Words:
+        successors = states[:, rows]
+        if not move.action.updates:
+            return successors
+        for word, (clear, constant) in enumerate(zip(move.clear, move.constant, strict=True)):
+            successors[word] &= clear
+            successors[word] |= constant
+        for cell, value in move.computed:
+            field = self.layout.fields[cell]
+            column = registers[value][rows]
+            self._check_range(move, cell, column)
+            successors[field.word] |= column.astype(np.uint64) << np.uint64(field.shift)
+        return self._canonical.states(successors, stamps=move.touches_stamps)
+
+    def _check_range(self, move: _Compiled, cell: int, column: npt.NDArray[np.generic]) -> None:
+        info = self.model.cells[cell]
+        if info.function is None or not isinstance(info.function.type, NumberType) or column.dtype == np.bool_:
+            return
+        if int(column.max()) >= info.size:
+            raise RuleError(f"{move.action.step.action} takes {info.function.name} beyond its bound {info.size - 1}")

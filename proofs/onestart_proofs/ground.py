@@ -1,0 +1,403 @@
+"""Grounding: the rules of an instance as plain expressions over numbered cells.
+
+Quantifiers are written out, arguments are resolved, fixed functions and removed protections become constants, and
+what is constant is folded away. Values are small integers: a Boolean 0 or 1, a member of an enumeration by its place,
+an element of a sort from 1 up with 0 for NONE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import reduce
+
+from attrs import field, frozen
+
+from onestart_model.execution import State, Step
+from onestart_model.expression import (
+    Apply,
+    EnumType,
+    Limit,
+    Literal,
+    MaybeType,
+    Node,
+    NumberType,
+    Protected,
+    Quantified,
+    Read,
+    RuleError,
+    SortType,
+    StampType,
+    Type,
+    Value,
+    Variable,
+)
+from onestart_model.instance import FixedValues, Instance
+from onestart_model.recording import Assign
+from onestart_model.rules import Action, Property
+from onestart_model.state import FIXED, Function
+
+
+@frozen(eq=False)
+class Const:
+    value: int
+
+
+@frozen(eq=False)
+class Cell:
+    index: int
+
+
+@frozen(eq=False)
+class Op:
+    """op is one of: not and or eq lt le add ite."""
+
+    op: str
+    operands: tuple[Expr, ...]
+
+
+Expr = Const | Cell | Op
+
+
+@frozen
+class CellInfo:
+    """One value of the state: a function at some arguments, or what a cause has spent of its budget.
+
+    size: how many values it can take, before stamps are renumbered.
+    """
+
+    function: Function | None
+    arguments: tuple[int, ...]
+    size: int
+    cause: str = ""
+
+
+@frozen(eq=False)
+class GroundAction:
+    """An action with its arguments: when it may happen and which cells it gives which value."""
+
+    step: Step
+    action: Action
+    guards: tuple[Expr, ...]
+    updates: Mapping[int, Expr]
+
+
+@frozen(eq=False)
+class GroundModel:
+    """The rules of an instance for one choice of the fixed functions.
+
+    steps: for each step invariant, its condition for each action that could break it.
+    """
+
+    instance: Instance
+    fixing: FixedValues
+    cells: tuple[CellInfo, ...]
+    initial: tuple[int, ...]
+    actions: tuple[GroundAction, ...]
+    conditions: Mapping[str, Expr]
+    steps: Mapping[str, Mapping[int, Expr]] = field(factory=dict)
+
+
+def encode(kind: Type, value: Value) -> int:
+    match kind, value:
+        case _, None:
+            return 0
+        case EnumType(members=members), str():
+            return members.index(value)
+        case (SortType() | MaybeType()), int():
+            return value + 1
+        case _:
+            return int(value)
+
+
+def decode(kind: Type, code: int) -> Value:
+    match kind:
+        case EnumType(members=members):
+            return members[code]
+        case SortType():
+            return code - 1
+        case MaybeType():
+            return code - 1 if code else None
+        case NumberType() | StampType():
+            return code
+        case _:
+            return bool(code)
+
+
+class Grounder:
+    """Builds expressions, each distinct one once, so that equal parts are computed once."""
+
+    def __init__(self, instance: Instance, fixing: FixedValues) -> None:
+        self.instance = instance
+        self.fixing = dict(fixing)
+        self.cells = tuple(self._cells())
+        self._index = {(c.function.name, c.arguments): i for i, c in enumerate(self.cells) if c.function}
+        self._interned: dict[tuple[object, ...], Expr] = {}
+        self.true, self.false = self.const(1), self.const(0)
+
+    def _cells(self) -> list[CellInfo]:
+        instance = self.instance
+        cells = [
+            CellInfo(function, arguments, self._size(function))
+            for function in instance.model.schema.functions
+            if function.home != FIXED
+            for arguments in instance.arguments(function)
+        ]
+        return cells + [CellInfo(None, (), budget + 1, cause) for cause, budget in instance.budgets.items()]
+
+    def _size(self, function: Function) -> int:
+        match function.type:
+            case EnumType(members=members):
+                return len(members)
+            case MaybeType(of=sort) | (SortType() as sort):
+                return self.instance.sizes[sort] + 1
+            case NumberType():
+                return (self.instance.upto(function) or 0) + 1
+            case StampType(group=group):
+                return sum(len(list(self.instance.arguments(f))) for f in self.instance.model.schema.functions
+                           if f.group == group) // self.instance.sizes[group] + 2  # fmt: skip
+            case _:
+                return 2
+
+    def _intern(self, key: tuple[object, ...], make: Expr) -> Expr:
+        return self._interned.setdefault(key, make)
+
+    def const(self, value: int) -> Expr:
+        return self._intern(("const", value), Const(value))
+
+    def cell(self, index: int) -> Expr:
+        return self._intern(("cell", index), Cell(index))
+
+    def op(self, op: str, *operands: Expr) -> Expr:
+        """The folded expression of an operator."""
+        folded = _FOLDS[op](self, *operands)
+        if folded is not None:
+            return folded
+        return self._intern((op, *map(id, operands)), Op(op, operands))
+
+    def expr(self, node: Node, bindings: Mapping[Variable, int], after: Mapping[int, Expr] | None = None) -> Expr:
+        """The ground expression of a node; `after` gives the cells that a step changes."""
+        match node:
+            case Literal(value=value, type=kind):
+                return self.const(encode(kind, value))
+            case Variable():
+                return self.const(bindings[node])
+            case Limit(name=name):
+                return self.const(self.instance.limits[name])
+            case Protected(name=name):
+                return self.false if name in self.instance.without else self.true
+            case Read(function=name, indices=indices):
+                resolved = [self.expr(index, bindings, after) for index in indices]
+                return self._read(self.instance.model.schema[name], resolved, after if node.after else None)
+            case Quantified(kind=kind, variable=variable, body=body):
+                domain = [encode(variable.type, value) for value in self.instance.domain(variable.type)]
+                parts = [self.expr(body, {**bindings, variable: code}, after) for code in domain]
+                return self.op("and" if kind == "all" else "or", *parts)
+            case Apply(op="some", operands=(operand,)):
+                return self.expr(operand, bindings, after)
+            case Apply(op="implies", operands=(left, right)):
+                return self.op("or", self.op("not", self.expr(left, bindings, after)), self.expr(right, bindings, after))
+            case Apply(op=op, operands=operands):
+                return self.op(op, *(self.expr(operand, bindings, after) for operand in operands))
+        raise RuleError(f"not an expression: {node!r}")
+
+    def _read(self, function: Function, indices: list[Expr], after: Mapping[int, Expr] | None) -> Expr:
+        """The cell, or where the arguments depend on the state a choice among all cells."""
+        result: Expr | None = None
+        for arguments in self.instance.arguments(function):
+            value = self._cell_of(function, arguments, after)
+            here = self.matches(indices, arguments)
+            if here is self.true:
+                return value
+            if here is not self.false:
+                result = value if result is None else self.op("ite", here, value, result)
+        assert result is not None
+        return result
+
+    def _cell_of(self, function: Function, arguments: tuple[int, ...], after: Mapping[int, Expr] | None) -> Expr:
+        if function.home == FIXED:
+            row = self.fixing[function.name]
+            return self.const(encode(function.type, row[list(self.instance.arguments(function)).index(arguments)]))
+        index = self._index[(function.name, arguments)]
+        return self.cell(index) if after is None else after.get(index, self.cell(index))
+
+    def matches(self, indices: list[Expr], arguments: tuple[int, ...]) -> Expr:
+        pairs = (self.op("eq", index, self.const(i + 1)) for index, i in zip(indices, arguments, strict=True))
+        return self.op("and", *pairs)
+
+    def action(self, action: Action, arguments: tuple[Value, ...]) -> GroundAction | None:
+        """The action with these arguments, or None if it can never happen."""
+        codes = (encode(p.type, value) for p, value in zip(action.parameters, arguments, strict=True))
+        bindings = dict(zip(action.parameters, codes, strict=True))
+        guards = [self.expr(guard.condition, bindings) for guard in action.guards]
+        updates = self._updates(action, bindings)
+        for index, cell in enumerate(self.cells):
+            if cell.cause == action.cause and cell.function is None:
+                guards.append(self.op("lt", self.cell(index), self.const(cell.size - 1)))
+                updates[index] = self.op("add", self.cell(index), self.const(1))
+        guards = [guard for guard in dict.fromkeys(guards) if guard is not self.true]
+        if self.false in guards:
+            return None
+        return GroundAction(Step(action.name, arguments), action, tuple(guards), updates)
+
+    def _updates(self, action: Action, bindings: Mapping[Variable, int]) -> dict[int, Expr]:
+        updates: dict[int, Expr] = {}
+        for update in action.updates:
+            function = self.instance.model.schema[update.function]
+            for arguments in self.instance.arguments(function):
+                index = self._index[(function.name, arguments)]
+                if isinstance(update, Assign):
+                    here = self.matches([self.expr(i, bindings) for i in update.indices], arguments)
+                    if here is self.false:
+                        continue
+                    old = updates.get(index, self.cell(index))
+                    updates[index] = self.op("ite", here, self.expr(update.value, bindings), old)
+                else:
+                    codes = {p: i + 1 for p, i in zip(update.parameters, arguments, strict=True)}
+                    updates[index] = self.expr(update.value, {**bindings, **codes})
+        return {index: value for index, value in updates.items() if value is not self.cell(index)}
+
+    def initial(self) -> tuple[int, ...]:
+        return tuple(encode(c.function.type, c.function.initial) if c.function else 0 for c in self.cells)
+
+
+def ground(instance: Instance, fixing: FixedValues) -> GroundModel:
+    """All rules of the instance for one choice of the fixed functions."""
+    grounder = Grounder(instance, fixing)
+    candidates = (
+        grounder.action(action, arguments)
+        for action in instance.model.actions
+        for arguments in instance.bindings(action.parameters)
+    )
+    actions = tuple(candidate for candidate in candidates if candidate is not None)
+    conditions = {
+        p.name: grounder.expr(p.condition, {}) for p in instance.model.properties if p.kind != "step"
+    }
+    steps = {p.name: _step_conditions(grounder, p, actions) for p in instance.model.of_kind("step")}
+    return GroundModel(instance, fixing, grounder.cells, grounder.initial(), actions, conditions, steps)
+
+
+def _step_conditions(grounder: Grounder, prop: Property, actions: tuple[GroundAction, ...]) -> dict[int, Expr]:
+    conditions = {}
+    for number, action in enumerate(actions):
+        if prop.within in ("", action.action.cause, action.action.name):
+            condition = grounder.expr(prop.condition, {}, action.updates)
+            if condition is not grounder.true:
+                conditions[number] = condition
+    return conditions
+
+
+def to_codes(model: GroundModel, state: State) -> tuple[int, ...]:
+    """The cells of a concrete state."""
+    values = {(f.name, arguments): encode(f.type, value) for f, arguments, value in state.cells()}
+    spent = {
+        cause: limit - left
+        for (cause, limit), left in zip(model.instance.budgets.items(), state.budgets, strict=True)
+    }
+    return tuple(values[(c.function.name, c.arguments)] if c.function else spent[c.cause] for c in model.cells)
+
+
+def to_state(model: GroundModel, codes: tuple[int, ...]) -> State:
+    """The concrete state of some cells."""
+    rows: dict[str, list[Value]] = {name: list(row) for name, row in model.fixing}
+    left: list[int] = []
+    for cell, code in zip(model.cells, codes, strict=True):
+        if cell.function:
+            rows.setdefault(cell.function.name, []).append(decode(cell.function.type, code))
+        else:
+            left.append(cell.size - 1 - code)
+    order = (tuple(rows[function.name]) for function in model.instance.model.schema.functions)
+    return State(model.instance, tuple(order), tuple(left))
+
+
+def _fold_not(g: Grounder, a: Expr) -> Expr | None:
+    match a:
+        case Const(value=value):
+            return g.const(1 - value)
+        case Op(op="not", operands=(inner,)):
+            return inner
+    return None
+
+
+def _flatten(op: str, parts: tuple[Expr, ...]) -> Iterator[Expr]:
+    for part in parts:
+        if isinstance(part, Op) and part.op == op:
+            yield from _flatten(op, part.operands)
+        else:
+            yield part
+
+
+def _fold_junction(op: str, g: Grounder, parts: tuple[Expr, ...]) -> Expr | None:
+    neutral, absorbing = (g.true, g.false) if op == "and" else (g.false, g.true)
+    flat = [part for part in dict.fromkeys(_flatten(op, parts)) if part is not neutral]
+    if absorbing in flat or any(isinstance(p, Op) and p.op == "not" and p.operands[0] in flat for p in flat):
+        return absorbing
+    if not flat:
+        return neutral
+    return reduce(lambda a, b: g._intern((op, id(a), id(b)), Op(op, (a, b))), flat)
+
+
+def _fold_eq(g: Grounder, a: Expr, b: Expr) -> Expr | None:
+    if a is b:
+        return g.true
+    if isinstance(a, Const) and isinstance(b, Const):
+        return g.const(int(a.value == b.value))
+    if isinstance(a, Const):
+        return g.op("eq", b, a)
+    if isinstance(a, Cell) and isinstance(b, Const) and b.value >= g.cells[a.index].size:
+        return g.false
+    if isinstance(a, Op) and a.op == "ite" and (isinstance(b, Const) or any(isinstance(x, Const) for x in a.operands)):
+        condition, yes, no = a.operands
+        return g.op("ite", condition, g.op("eq", yes, b), g.op("eq", no, b))
+    if isinstance(b, Const) and _is_boolean(g, a):
+        return a if b.value else g.op("not", a)
+    return None
+
+
+def _fold_order(op: str, g: Grounder, a: Expr, b: Expr) -> Expr | None:
+    if isinstance(a, Const) and isinstance(b, Const):
+        return g.const(int(a.value < b.value if op == "lt" else a.value <= b.value))
+    if a is b:
+        return g.const(int(op == "le"))
+    return None
+
+
+def _fold_add(g: Grounder, a: Expr, b: Expr) -> Expr | None:
+    if isinstance(a, Const) and isinstance(b, Const):
+        return g.const(a.value + b.value)
+    return None
+
+
+def _fold_ite(g: Grounder, condition: Expr, yes: Expr, no: Expr) -> Expr | None:
+    if isinstance(condition, Const):
+        return yes if condition.value else no
+    if yes is no:
+        return yes
+    if _is_boolean(g, yes) and _is_boolean(g, no) and (isinstance(yes, Const) or isinstance(no, Const)):
+        either = g.op("and", condition, yes)
+        other = g.op("and", g.op("not", condition), no)
+        return g.op("or", either, other)
+    return None
+
+
+def _is_boolean(g: Grounder, e: Expr) -> bool:
+    """Whether the value is 0 or 1 and may be computed as a truth value."""
+    match e:
+        case Op(op=op):
+            return op in ("not", "and", "or", "eq", "lt", "le")
+        case Const(value=value):
+            return value in (0, 1)
+        case Cell(index=index):
+            return g.cells[index].size == 2
+    return False
+
+
+_FOLDS = {
+    "not": _fold_not,
+    "and": lambda g, *parts: _fold_junction("and", g, parts),
+    "or": lambda g, *parts: _fold_junction("or", g, parts),
+    "eq": _fold_eq,
+    "lt": lambda g, a, b: _fold_order("lt", g, a, b),
+    "le": lambda g, a, b: _fold_order("le", g, a, b),
+    "add": _fold_add,
+    "ite": _fold_ite,
+}

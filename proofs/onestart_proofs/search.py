@@ -1,0 +1,256 @@
+"""Exhaustive search: all reachable states of an instance, level by level."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from attrs import define, field, frozen
+
+from onestart_model.expression import RuleError
+from onestart_model.instance import FixedValues, Instance
+from onestart_model.rules import INVARIANT, REACHABLE, STEP, Property
+from onestart_proofs.columns import Registers
+from onestart_proofs.frontier import Expander, Move
+from onestart_proofs.ground import GroundModel, ground
+from onestart_proofs.packing import Layout, Words, lay_out
+from onestart_proofs.symmetry import Canonical, representatives
+from onestart_proofs.visited import Visited, visited_for
+
+BLOCK = 1 << 15
+
+
+@frozen
+class Limits:
+    """What a search may use; None for no limit. memory is in bytes and counts the tables of visited states."""
+
+    states: int | None = None
+    memory: int | None = None
+
+    def __attrs_post_init__(self) -> None:
+        for name, value in (("states", self.states), ("memory", self.memory)):
+            if value is not None and value <= 0:
+                raise RuleError(f"a limit of {value} {name} leaves nothing to search; give a positive number")
+
+
+@frozen
+class Progress:
+    """Where a search is: the level just finished."""
+
+    level: int
+    states: int
+    generated: int
+    frontier: int
+    seconds: float
+
+
+@frozen
+class Sighting:
+    """Where a property was first seen broken (or, for a reachable one, shown).
+
+    state: its number in the component. move: the ground action whose step breaks a step invariant, else None.
+    """
+
+    property: str
+    component: int
+    level: int
+    state: int
+    move: int | None
+
+
+@define
+class Component:
+    """The states of one choice of the fixed functions. levels[i] is the number of the first state of level i."""
+
+    model: GroundModel
+    layout: Layout
+    canonical: Canonical
+    expander: Expander
+    visited: Visited
+    levels: list[int] = field(factory=lambda: [0])
+    generated: int = 1
+    deadlocks: int = 0
+
+    def blocks(self, start: int, end: int) -> Iterator[tuple[int, Words]]:
+        for first in range(start, end, BLOCK):
+            yield first, self.visited[first : min(end, first + BLOCK)]
+
+
+@frozen
+class Exploration:
+    """What a search found. complete is False if a limit ended it, or a violation did."""
+
+    instance: Instance
+    components: tuple[Component, ...]
+    sightings: dict[str, Sighting]
+    fired: dict[str, int]
+    complete: bool
+    reason: str
+    seconds: float
+
+    @property
+    def states(self) -> int:
+        """Distinct states: up to symmetry, if that was used."""
+        return sum(c.visited.count for c in self.components)
+
+    @property
+    def generated(self) -> int:
+        """Steps taken, and the initial states."""
+        return sum(c.generated for c in self.components)
+
+    @property
+    def levels(self) -> int:
+        """Levels that hold states: one more than the longest shortest path."""
+        return max(len(c.levels) - 1 for c in self.components)
+
+    @property
+    def deadlocks(self) -> int:
+        """States without any enabled step."""
+        return sum(c.deadlocks for c in self.components)
+
+    @property
+    def memory(self) -> int:
+        return sum(c.visited.bytes for c in self.components)
+
+
+Report = Callable[[Progress], None]
+
+
+def explore(
+    instance: Instance,
+    *,
+    symmetry: bool = True,
+    limits: Limits | None = None,
+    properties: Iterable[str] | None = None,
+    stop: bool = True,
+    report: Report | None = None,
+) -> Exploration:
+    """Search all reachable states, and check every invariant in each and every step invariant on each step.
+
+    symmetry: keep one of all states that differ by a renaming of elements. properties: names of those to check (all).
+    stop: end at the level where the first violation is seen, so that traces are shortest. report: called after a level.
+    """
+    search = _Search(instance, symmetry, limits or Limits(), properties, stop, report)
+    return search.run()
+
+
+class _Search:
+    def __init__(
+        self,
+        instance: Instance,
+        symmetry: bool,
+        limits: Limits,
+        properties: Iterable[str] | None,
+        stop: bool,
+        report: Report | None,
+    ) -> None:
+        self._instance, self._symmetry, self._limits = instance, symmetry, limits
+        self._stop, self._report = stop, report
+        model = instance.model
+        names = [p.name for p in model.properties] if properties is None else list(properties)
+        chosen = [model.property_named(name) for name in names]
+        self._states = [p for p in chosen if p.kind in (INVARIANT, REACHABLE)]
+        self._steps = [p for p in chosen if p.kind == STEP]
+        self._sightings: dict[str, Sighting] = {}
+        self._fired: dict[str, int] = {action.name: 0 for action in model.actions}
+        self._start = time.perf_counter()
+
+    def run(self) -> Exploration:
+        fixings = representatives(self._instance) if self._symmetry else self._instance.fixings()
+        components = [self._component(fixing) for fixing in fixings]
+        reason, open_ = "", list(range(len(components)))
+        while open_ and not reason:
+            open_ = [number for number in open_ if self._level(number, components[number])]
+            self._tell(components)
+            reason = self._end(components) if open_ or self._violated() else ""
+        seconds = time.perf_counter() - self._start
+        return Exploration(
+            self._instance, tuple(components), self._sightings, self._fired, not reason, reason, seconds
+        )
+
+    def _component(self, fixing: FixedValues) -> Component:
+        model = ground(self._instance, fixing)
+        layout = lay_out(model)
+        canonical = Canonical(model, layout, symmetry=self._symmetry)
+        expander = Expander(model, layout, canonical, tuple(model.conditions.values()))
+        visited = visited_for(model, layout)
+        visited.add(canonical.states(layout.pack(model.initial)[:, None]))
+        return Component(model, layout, canonical, expander, visited)
+
+    def _level(self, number: int, component: Component) -> bool:
+        """Expand the newest level; returns whether there is a next one."""
+        start, end = component.levels[-1], component.visited.count
+        for first, states in component.blocks(start, end):
+            registers = component.expander.evaluate(states)
+            self._check_states(number, component, first, states.shape[1], registers)
+            found = []
+            idle = np.ones(states.shape[1], dtype=np.bool_)
+            for move in component.expander.moves(states, registers):
+                component.generated += len(move.rows)
+                self._fired[component.model.actions[move.number].step.action] += len(move.rows)
+                self._check_steps(number, component, first, move, registers)
+                idle[move.rows] = False
+                if component.model.actions[move.number].updates:
+                    found.append(move.successors)
+            component.deadlocks += int(idle.sum())
+            if found:
+                component.visited.add(np.concatenate(found, axis=1))
+        component.levels.append(end)
+        return component.visited.count > end
+
+    def _check_states(self, number: int, component: Component, first: int, count: int, registers: Registers) -> None:
+        for prop in self._states:
+            if prop.name not in self._sightings:
+                holds = _column(registers[component.model.conditions[prop.name]], count)
+                wanted = holds if prop.kind == REACHABLE else ~holds
+                self._see(prop, number, component, first, wanted, None)
+
+    def _check_steps(self, number: int, component: Component, first: int, move: Move, registers: Registers) -> None:
+        for prop in self._steps:
+            condition = component.model.steps[prop.name].get(move.number)
+            if condition is not None and prop.name not in self._sightings:
+                holds = registers[condition]
+                broken = ~_column(holds, 1) if isinstance(holds, int) else ~holds[move.rows].astype(np.bool_)
+                if broken.any():
+                    row = int(move.rows[int(np.flatnonzero(broken)[0])])
+                    level = len(component.levels) - 1
+                    self._sightings[prop.name] = Sighting(prop.name, number, level, first + row, move.number)
+
+    def _see(
+        self, prop: Property, number: int, component: Component, first: int, rows: npt.NDArray[np.bool_], move: int | None
+    ) -> None:
+        if rows.any():
+            state = first + int(np.flatnonzero(rows)[0])
+            self._sightings[prop.name] = Sighting(prop.name, number, len(component.levels) - 1, state, move)
+
+    def _violated(self) -> bool:
+        return any(self._instance.model.property_named(name).kind != REACHABLE for name in self._sightings)
+
+    def _end(self, components: list[Component]) -> str:
+        if self._stop and self._violated():
+            return "a property is violated"
+        states = sum(c.visited.count for c in components)
+        if self._limits.states is not None and states >= self._limits.states:
+            return f"the limit of {self._limits.states:,} states"
+        memory = sum(c.visited.bytes for c in components)
+        if self._limits.memory is not None and memory >= self._limits.memory:
+            return f"the limit of {self._limits.memory / 1e6:,.0f} MB"
+        return ""
+
+    def _tell(self, components: list[Component]) -> None:
+        if self._report is not None:
+            states = sum(c.visited.count for c in components)
+            generated = sum(c.generated for c in components)
+            frontier = sum(c.visited.count - c.levels[-1] for c in components)
+            level = max(len(c.levels) - 1 for c in components)
+            self._report(Progress(level, states, generated, frontier, time.perf_counter() - self._start))
+
+
+def _column(value: Any, count: int) -> npt.NDArray[np.bool_]:
+    if isinstance(value, int | bool):
+        return np.full(count, bool(value))
+    result: npt.NDArray[np.bool_] = value.astype(np.bool_)
+    return result

@@ -1,0 +1,194 @@
+"""Canonical states: stamps renumbered, and one representative of all states that differ by a renaming.
+
+Elements of a sort are interchangeable because a rule cannot name one. Two states that are equal up to a permutation of
+keys, processes and tasks (one that leaves the fixed functions as they are) therefore have the same futures up to that
+permutation; the smallest of them stands for all (Ip and Dill, "Better verification through symmetry", 1996).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+from attrs import frozen
+
+from onestart_model.expression import MaybeType, RuleError, SortType
+from onestart_model.instance import FixedValues, Instance, Row
+from onestart_model.rules import Model
+from onestart_model.state import FIXED
+from onestart_proofs.ground import GroundModel
+from onestart_proofs.packing import Chunk, Layout, Words, stamp_group
+
+Permutation = Mapping[SortType, tuple[int, ...]]  # element i of the sort becomes permutation[sort][i]
+Table = npt.NDArray[np.uint64]
+MOST_PERMUTATIONS = 5040
+
+
+@frozen(eq=False)
+class _Lookup:
+    """What one chunk contributes to each word of the permuted state."""
+
+    chunk: Chunk
+    tables: tuple[tuple[int, Table], ...]
+
+
+class Canonical:
+    """Maps packed states to their representatives. symmetry=False only renumbers stamps."""
+
+    def __init__(self, model: GroundModel, layout: Layout, *, symmetry: bool) -> None:
+        self._stamps = _stamp_tables(model, layout)
+        self.stamp_cells = frozenset(f.cell for chunk, _ in self._stamps for f in chunk.fields)
+        permutations = list(stabilizer(model.instance, model.fixing)) if symmetry else []
+        self.order = max(1, len(permutations))
+        moved = [p for p in permutations if any(row != tuple(range(len(row))) for row in p.values())]
+        self._permutations = [_lookups(model, layout, permutation) for permutation in moved]
+
+    def states(self, states: Words, *, stamps: bool = True) -> Words:
+        """The representatives. stamps=False where no stamp can have changed."""
+        if stamps:
+            for chunk, table in self._stamps:
+                column = states[chunk.word]
+                content = (column >> np.uint64(chunk.shift)) & np.uint64(chunk.mask)
+                states[chunk.word] = column & np.uint64(~(chunk.mask << chunk.shift) & (2**64 - 1)) | table[content]
+        best = states
+        for lookups in self._permutations:
+            best = _smaller(best, _permuted(states, lookups))
+        return best
+
+
+def _permuted(states: Words, lookups: list[_Lookup]) -> Words:
+    result = np.zeros_like(states)
+    for lookup in lookups:
+        chunk = lookup.chunk
+        content = ((states[chunk.word] >> np.uint64(chunk.shift)) & np.uint64(chunk.mask)).astype(np.intp)
+        for word, table in lookup.tables:
+            result[word] |= table[content]
+    return result
+
+
+def _smaller(a: Words, b: Words) -> Words:
+    if len(a) == 1:
+        return np.minimum(a, b)
+    less = b[0] < a[0]
+    equal = b[0] == a[0]
+    for one, other in zip(a[1:], b[1:], strict=True):
+        less |= equal & (other < one)
+        equal &= other == one
+    return np.where(less, b, a)
+
+
+def permutations_of(instance: Instance) -> Iterator[Permutation]:
+    """Every renaming of the elements of all sorts."""
+    sorts = list(instance.sizes)
+    total = 1
+    for sort in sorts:
+        for n in range(2, instance.sizes[sort] + 1):
+            total *= n
+    if total > MOST_PERMUTATIONS:
+        raise RuleError(f"the instance is too large: {total} renamings of its elements; use fewer, or no symmetry")
+    for rows in itertools.product(*(itertools.permutations(range(instance.sizes[sort])) for sort in sorts)):
+        yield dict(zip(sorts, rows, strict=True))
+
+
+def stabilizer(instance: Instance, fixing: FixedValues) -> Iterator[Permutation]:
+    """The renamings that leave the fixed functions as they are."""
+    return (p for p in permutations_of(instance) if _renamed_fixing(instance, fixing, p) == fixing)
+
+
+def representatives(instance: Instance) -> Iterator[FixedValues]:
+    """One choice of the fixed functions out of those that differ by a renaming."""
+    seen: set[FixedValues] = set()
+    for fixing in instance.fixings():
+        if fixing not in seen:
+            seen.update(_renamed_fixing(instance, fixing, p) for p in permutations_of(instance))
+            yield fixing
+
+
+def _renamed_fixing(instance: Instance, fixing: FixedValues, permutation: Permutation) -> FixedValues:
+    return tuple((name, _renamed_row(instance, name, row, permutation)) for name, row in fixing)
+
+
+def _renamed_row(instance: Instance, name: str, row: Row, permutation: Permutation) -> Row:
+    function = instance.model.schema[name]
+    places = list(instance.arguments(function))
+    result = list(row)
+    for arguments, value in zip(places, row, strict=True):
+        moved = tuple(permutation[sort][i] for sort, i in zip(function.arguments, arguments, strict=True))
+        result[places.index(moved)] = _renamed_value(instance.model, name, value, permutation)
+    return tuple(result)
+
+
+def _renamed_value(model: Model, name: str, value: object, permutation: Permutation) -> object | None:
+    match model.schema[name].type, value:
+        case (SortType() as sort, int()) | (MaybeType(of=sort), int()):
+            return permutation[sort][value]
+        case _:
+            return value
+
+
+def renamed_codes(model: GroundModel, codes: tuple[int, ...], permutation: Permutation) -> tuple[int, ...]:
+    """The cells of the renamed state; the plain definition that the tables are built from and tested against."""
+    result = list(codes)
+    for cell, (target, values) in _moves(model, permutation).items():
+        result[target] = values[codes[cell]]
+    return tuple(result)
+
+
+def _moves(model: GroundModel, permutation: Permutation) -> dict[int, tuple[int, list[int]]]:
+    """For each cell: the cell that it becomes, and the code that each of its codes becomes."""
+    places = {(c.function.name, c.arguments): i for i, c in enumerate(model.cells) if c.function}
+    moves = {}
+    for index, cell in enumerate(model.cells):
+        size = 1 << max(1, (cell.size - 1).bit_length())
+        values = list(range(size))
+        target = index
+        if cell.function is not None:
+            function = cell.function
+            moved = tuple(permutation[s][i] for s, i in zip(function.arguments, cell.arguments, strict=True))
+            target = places[(function.name, moved)]
+            sort = function.type.of if isinstance(function.type, MaybeType) else function.type
+            if isinstance(sort, SortType):
+                for i, image in enumerate(permutation[sort]):
+                    values[i + 1] = image + 1
+        moves[index] = (target, values)
+    return moves
+
+
+def _lookups(model: GroundModel, layout: Layout, permutation: Permutation) -> list[_Lookup]:
+    moves = _moves(model, permutation)
+    lookups = []
+    for chunk in layout.chunks:
+        tables: dict[int, Table] = {}
+        for cell, content in chunk.contents().items():
+            target, values = moves[cell]
+            place = layout.fields[target]
+            moved = np.array(values, dtype=np.uint64)[content.astype(np.intp)] << np.uint64(place.shift)
+            tables[place.word] = tables.get(place.word, np.uint64(0)) | moved
+        lookups.append(_Lookup(chunk, tuple(tables.items())))
+    return lookups
+
+
+def _stamp_tables(model: GroundModel, layout: Layout) -> list[tuple[Chunk, Table]]:
+    """For each group of stamps, the renumbered content of its chunk, already in place."""
+    tables = []
+    for chunk in layout.chunks:
+        if stamp_group(model, chunk.fields[0].cell) is None:
+            continue
+        contents = chunk.contents()
+        values = np.stack(list(contents.values()))
+        result = np.zeros(1 << chunk.width, dtype=np.uint64)
+        for field, own in zip(chunk.fields, values, strict=True):
+            rank = sum(_counts_below(values, j, own) for j in range(len(values))) + (own > 0)
+            result |= np.asarray(rank, dtype=np.uint64) << np.uint64(field.shift)
+        tables.append((chunk, result))
+    return tables
+
+
+def _counts_below(values: npt.NDArray[np.uint64], j: int, own: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """1 where value j lies strictly between 0 and own and no earlier value equals it."""
+    first = np.ones(values.shape[1], dtype=np.bool_)
+    for earlier in range(j):
+        first &= values[earlier] != values[j]
+    return ((values[j] > 0) & (values[j] < own) & first).astype(np.uint64)
