@@ -55,8 +55,8 @@ class Property:
     """A statement about the model. kind: invariant, step, reachable or can_still.
 
     layer: what is counted (bytes, read, callback, attempt, start, effect). supporting: there to make the proof
-    inductive, not a promise. within: for a step invariant, the cause of the steps it speaks of ("" for all).
-    avoiding: for can_still, the causes and actions that the way there may not use.
+    inductive, not a promise. without: for a step invariant, the causes and actions of whose steps it does not speak;
+    for can_still, those that the way there may not use.
     """
 
     name: str
@@ -66,9 +66,12 @@ class Property:
     condition: Node
     layer: str
     supporting: bool
-    within: str
-    avoiding: frozenset[str]
+    without: frozenset[str]
     schema: Schema = field(repr=False, eq=False)
+
+    def concerns(self, action: Action) -> bool:
+        """Whether the property speaks of the action's steps, or lets a way use them."""
+        return not self.without & {action.name, action.cause}
 
 
 INVARIANT, STEP, REACHABLE, CAN_STILL = "invariant", "step", "reachable", "can_still"
@@ -113,9 +116,11 @@ def invariant(function: Any = None, /, *, layer: str = "", source: str = "", sup
     return _property(function, INVARIANT, **options)
 
 
-def step_invariant(*, layer: str = "", source: str = "", within: str = "") -> Callable[[F], Property]:
-    """Declare what holds of every step, over the states before and after it."""
-    return lambda f: _property(f, STEP, layer=layer, source=source, within=within)
+def step_invariant(
+    *, except_for: Iterable[Action | str] = (), layer: str = "", source: str = ""
+) -> Callable[[F], Property]:
+    """Declare what holds of every step, over the states before and after it, but for some causes and actions."""
+    return lambda f: _property(f, STEP, layer=layer, source=source, without=_names(except_for))
 
 
 def reachable(*, layer: str = "", source: str = "") -> Callable[[F], Property]:
@@ -125,8 +130,11 @@ def reachable(*, layer: str = "", source: str = "") -> Callable[[F], Property]:
 
 def can_still(*, avoiding: Iterable[Action | str] = (), layer: str = "", source: str = "") -> Callable[[F], Property]:
     """Declare what must stay possible from every reachable state, without the causes and actions to avoid."""
-    names = frozenset(a.name if isinstance(a, Action) else a for a in avoiding)
-    return lambda f: _property(f, CAN_STILL, layer=layer, source=source, avoiding=names)
+    return lambda f: _property(f, CAN_STILL, layer=layer, source=source, without=_names(avoiding))
+
+
+def _names(rules: Iterable[Action | str]) -> frozenset[str]:
+    return frozenset(rule.name if isinstance(rule, Action) else rule for rule in rules)
 
 
 def _property(
@@ -136,15 +144,14 @@ def _property(
     layer: str = "",
     source: str = "",
     supporting: bool = False,
-    within: str = "",
-    avoiding: frozenset[str] = frozenset(),
+    without: frozenset[str] = frozenset(),
 ) -> Property:
     if layer and layer not in LAYERS:
         raise RuleError(f"{function.__name__}: layer {layer!r} is none of {', '.join(LAYERS)}")
     schema, condition = read_property(function, views=2 if kind == STEP else 1)
     statement = _statement(function)
     return Property(
-        function.__name__, statement, source, kind, condition, layer, supporting, within, avoiding, schema
+        function.__name__, statement, source, kind, condition, layer, supporting, without, schema
     )
 
 
@@ -254,6 +261,6 @@ def _check_protections(
 def _check_causes(actions: tuple[Action, ...], properties: tuple[Property, ...]) -> None:
     known = {a.name for a in actions} | {a.cause for a in actions}
     for p in properties:
-        for name in sorted(p.avoiding | ({p.within} - {""})):
+        for name in sorted(p.without):
             if name not in known:
                 raise RuleError(f"{p.name} names {name!r}, which is neither an action nor a cause")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import numpy.typing as npt
 from attrs import frozen
@@ -18,12 +16,19 @@ Rows = npt.NDArray[np.intp]
 
 
 @frozen(eq=False)
-class Move:
-    """One action with its arguments on a block: the rows where it is enabled, and their successors."""
+class Moves:
+    """What can happen in a block of states.
 
-    number: int
-    rows: Rows
+    spans: for each ground action that is enabled anywhere its number, the rows of the block where it is, and where its
+    successors begin. successors: all of them, canonical.
+    """
+
+    spans: tuple[tuple[int, Rows, int], ...]
     successors: Words
+
+    def of(self, span: tuple[int, Rows, int]) -> Words:
+        _, rows, start = span
+        return self.successors[:, start : start + len(rows)]
 
 
 @frozen(eq=False)
@@ -35,7 +40,6 @@ class _Compiled:
     clear: npt.NDArray[np.uint64]
     constant: npt.NDArray[np.uint64]
     computed: tuple[tuple[int, Expr], ...]
-    touches_stamps: bool
 
 
 class Expander:
@@ -60,19 +64,24 @@ class Expander:
                 constant[field.word] |= np.uint64(value.value << field.shift)
             else:
                 computed.append((cell, value))
-        stamps = bool(self._canonical.stamp_cells & set(action.updates))
-        return _Compiled(number, action, clear, constant, tuple(computed), stamps)
+        return _Compiled(number, action, clear, constant, tuple(computed))
 
     def evaluate(self, states: Words) -> Registers:
         """Every expression of the rules on a block."""
         return self._program.run(self.layout.columns(states))
 
-    def moves(self, states: Words, registers: Registers) -> Iterator[Move]:
-        """What can happen in each state of the block; successors are canonical."""
+    def moves(self, states: Words, registers: Registers) -> Moves:
+        """Every step from every state of the block."""
+        spans: list[tuple[int, Rows, int]] = []
+        found: list[Words] = [np.empty((self.layout.words, 0), dtype=np.uint64)]
+        start = 0
         for move in self._moves:
             rows = self._enabled(move, states.shape[1], registers)
             if len(rows):
-                yield Move(move.number, rows, self._successors(move, states, rows, registers))
+                spans.append((move.number, rows, start))
+                found.append(self._successors(move, states, rows, registers))
+                start += len(rows)
+        return Moves(tuple(spans), self._canonical.states(np.concatenate(found, axis=1)))
 
     def _enabled(self, move: _Compiled, count: int, registers: Registers) -> Rows:
         enabled: npt.NDArray[np.bool_] | None = None
@@ -93,7 +102,7 @@ class Expander:
             column = registers[value][rows]
             self._check_range(move, cell, column)
             successors[field.word] |= column.astype(np.uint64) << np.uint64(field.shift)
-        return self._canonical.states(successors, stamps=move.touches_stamps)
+        return successors
 
     def _check_range(self, move: _Compiled, cell: int, column: npt.NDArray[np.generic]) -> None:
         info = self.model.cells[cell]

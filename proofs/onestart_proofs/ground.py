@@ -30,6 +30,7 @@ from onestart_model.expression import (
     Type,
     Value,
     Variable,
+    walk,
 )
 from onestart_model.instance import FixedValues, Instance
 from onestart_model.recording import Assign
@@ -277,10 +278,13 @@ def ground(instance: Instance, fixing: FixedValues) -> GroundModel:
 
 
 def _step_conditions(grounder: Grounder, prop: Property, actions: tuple[GroundAction, ...]) -> dict[int, Expr]:
+    later = {n.function for n in walk(prop.condition) if isinstance(n, Read) and n.after}
+    unchanged = grounder.expr(prop.condition, {}, {})
     conditions = {}
     for number, action in enumerate(actions):
-        if prop.within in ("", action.action.cause, action.action.name):
-            condition = grounder.expr(prop.condition, {}, action.updates)
+        if prop.concerns(action.action):
+            touched = later & set(action.action.written)
+            condition = grounder.expr(prop.condition, {}, action.updates) if touched else unchanged
             if condition is not grounder.true:
                 conditions[number] = condition
     return conditions

@@ -12,9 +12,9 @@ from attrs import define, field, frozen
 
 from onestart_model.expression import RuleError
 from onestart_model.instance import FixedValues, Instance
-from onestart_model.rules import INVARIANT, REACHABLE, STEP, Property
+from onestart_model.rules import INVARIANT, REACHABLE, STEP
 from onestart_proofs.columns import Registers
-from onestart_proofs.frontier import Expander, Move
+from onestart_proofs.frontier import Expander, Rows
 from onestart_proofs.ground import GroundModel, ground
 from onestart_proofs.packing import Layout, Words, lay_out
 from onestart_proofs.symmetry import Canonical, representatives
@@ -186,18 +186,15 @@ class _Search:
         for first, states in component.blocks(start, end):
             registers = component.expander.evaluate(states)
             self._check_states(number, component, first, states.shape[1], registers)
-            found = []
+            moves = component.expander.moves(states, registers)
             idle = np.ones(states.shape[1], dtype=np.bool_)
-            for move in component.expander.moves(states, registers):
-                component.generated += len(move.rows)
-                self._fired[component.model.actions[move.number].step.action] += len(move.rows)
-                self._check_steps(number, component, first, move, registers)
-                idle[move.rows] = False
-                if component.model.actions[move.number].updates:
-                    found.append(move.successors)
+            for action, rows, _ in moves.spans:
+                component.generated += len(rows)
+                self._fired[component.model.actions[action].step.action] += len(rows)
+                self._check_steps(number, component, first, action, rows, registers)
+                idle[rows] = False
             component.deadlocks += int(idle.sum())
-            if found:
-                component.visited.add(np.concatenate(found, axis=1))
+            component.visited.add(moves.successors)
         component.levels.append(end)
         return component.visited.count > end
 
@@ -206,25 +203,21 @@ class _Search:
             if prop.name not in self._sightings:
                 holds = _column(registers[component.model.conditions[prop.name]], count)
                 wanted = holds if prop.kind == REACHABLE else ~holds
-                self._see(prop, number, component, first, wanted, None)
+                if wanted.any():
+                    state, level = first + int(np.flatnonzero(wanted)[0]), len(component.levels) - 1
+                    self._sightings[prop.name] = Sighting(prop.name, number, level, state, None)
 
-    def _check_steps(self, number: int, component: Component, first: int, move: Move, registers: Registers) -> None:
+    def _check_steps(
+        self, number: int, component: Component, first: int, action: int, rows: Rows, registers: Registers
+    ) -> None:
         for prop in self._steps:
-            condition = component.model.steps[prop.name].get(move.number)
+            condition = component.model.steps[prop.name].get(action)
             if condition is not None and prop.name not in self._sightings:
                 holds = registers[condition]
-                broken = ~_column(holds, 1) if isinstance(holds, int) else ~holds[move.rows].astype(np.bool_)
-                if broken.any():
-                    row = int(move.rows[int(np.flatnonzero(broken)[0])])
-                    level = len(component.levels) - 1
-                    self._sightings[prop.name] = Sighting(prop.name, number, level, first + row, move.number)
-
-    def _see(
-        self, prop: Property, number: int, component: Component, first: int, rows: npt.NDArray[np.bool_], move: int | None
-    ) -> None:
-        if rows.any():
-            state = first + int(np.flatnonzero(rows)[0])
-            self._sightings[prop.name] = Sighting(prop.name, number, len(component.levels) - 1, state, move)
+                broken = rows if isinstance(holds, int) and not holds else rows[~_column(holds, 0)[rows]]
+                if len(broken):
+                    state, level = first + int(broken[0]), len(component.levels) - 1
+                    self._sightings[prop.name] = Sighting(prop.name, number, level, state, action)
 
     def _violated(self) -> bool:
         return any(self._instance.model.property_named(name).kind != REACHABLE for name in self._sightings)

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
-from attrs import frozen
 
 from onestart_model.expression import MaybeType, RuleError, SortType
 from onestart_model.instance import FixedValues, Instance, Row
@@ -26,12 +25,7 @@ Table = npt.NDArray[np.uint64]
 MOST_PERMUTATIONS = 5040
 
 
-@frozen(eq=False)
-class _Lookup:
-    """What one chunk contributes to each word of the permuted state."""
-
-    chunk: Chunk
-    tables: tuple[tuple[int, Table], ...]
+Tables = list[list[tuple[int, Table]]]  # for each chunk, what each of its contents becomes, by word
 
 
 class Canonical:
@@ -39,32 +33,36 @@ class Canonical:
 
     def __init__(self, model: GroundModel, layout: Layout, *, symmetry: bool) -> None:
         self._stamps = _stamp_tables(model, layout)
-        self.stamp_cells = frozenset(f.cell for chunk, _ in self._stamps for f in chunk.fields)
         permutations = list(stabilizer(model.instance, model.fixing)) if symmetry else []
         self.order = max(1, len(permutations))
         moved = [p for p in permutations if any(row != tuple(range(len(row))) for row in p.values())]
-        self._permutations = [_lookups(model, layout, permutation) for permutation in moved]
+        self._chunks = layout.chunks
+        self._permutations = [_tables(model, layout, permutation) for permutation in moved]
 
-    def states(self, states: Words, *, stamps: bool = True) -> Words:
-        """The representatives. stamps=False where no stamp can have changed."""
-        if stamps:
-            for chunk, table in self._stamps:
-                column = states[chunk.word]
-                content = (column >> np.uint64(chunk.shift)) & np.uint64(chunk.mask)
-                states[chunk.word] = column & np.uint64(~(chunk.mask << chunk.shift) & (2**64 - 1)) | table[content]
+    def states(self, states: Words) -> Words:
+        """The representatives; may overwrite its argument."""
+        for chunk, table in self._stamps:
+            column = states[chunk.word]
+            content = ((column >> np.uint64(chunk.shift)) & np.uint64(chunk.mask)).astype(np.intp)
+            column &= np.uint64((2**64 - 1) ^ (chunk.mask << chunk.shift))
+            column |= table.take(content)
+        if not self._permutations:
+            return states
+        contents = [
+            ((states[chunk.word] >> np.uint64(chunk.shift)) & np.uint64(chunk.mask)).astype(np.intp)
+            for chunk in self._chunks
+        ]
         best = states
-        for lookups in self._permutations:
-            best = _smaller(best, _permuted(states, lookups))
+        for tables in self._permutations:
+            best = _smaller(best, _permuted(contents, tables, len(states)))
         return best
 
 
-def _permuted(states: Words, lookups: list[_Lookup]) -> Words:
-    result = np.zeros_like(states)
-    for lookup in lookups:
-        chunk = lookup.chunk
-        content = ((states[chunk.word] >> np.uint64(chunk.shift)) & np.uint64(chunk.mask)).astype(np.intp)
-        for word, table in lookup.tables:
-            result[word] |= table[content]
+def _permuted(contents: list[npt.NDArray[np.intp]], tables: Tables, words: int) -> Words:
+    result = np.zeros((words, len(contents[0])), dtype=np.uint64)
+    for content, by_word in zip(contents, tables, strict=True):
+        for word, table in by_word:
+            result[word] |= table.take(content)
     return result
 
 
@@ -156,9 +154,9 @@ def _moves(model: GroundModel, permutation: Permutation) -> dict[int, tuple[int,
     return moves
 
 
-def _lookups(model: GroundModel, layout: Layout, permutation: Permutation) -> list[_Lookup]:
+def _tables(model: GroundModel, layout: Layout, permutation: Permutation) -> Tables:
     moves = _moves(model, permutation)
-    lookups = []
+    result: Tables = []
     for chunk in layout.chunks:
         tables: dict[int, Table] = {}
         for cell, content in chunk.contents().items():
@@ -166,8 +164,8 @@ def _lookups(model: GroundModel, layout: Layout, permutation: Permutation) -> li
             place = layout.fields[target]
             moved = np.array(values, dtype=np.uint64)[content.astype(np.intp)] << np.uint64(place.shift)
             tables[place.word] = tables.get(place.word, np.uint64(0)) | moved
-        lookups.append(_Lookup(chunk, tuple(tables.items())))
-    return lookups
+        result.append(list(tables.items()))
+    return result
 
 
 def _stamp_tables(model: GroundModel, layout: Layout) -> list[tuple[Chunk, Table]]:

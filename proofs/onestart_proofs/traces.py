@@ -44,11 +44,11 @@ def _back(component: Component, level: int, state: int) -> tuple[Words, ...]:
 
 def _predecessor(component: Component, start: int, end: int, target: Words) -> Words:
     for _, states in component.blocks(start, end):
-        registers = component.expander.evaluate(states)
-        for move in component.expander.moves(states, registers):
-            hits = np.flatnonzero((move.successors == target).all(axis=0))
+        moves = component.expander.moves(states, component.expander.evaluate(states))
+        for span in moves.spans:
+            hits = np.flatnonzero((moves.of(span) == target).all(axis=0))
             if len(hits):
-                row = int(move.rows[hits[0]])
+                row = int(span[1][hits[0]])
                 return states[:, row : row + 1]
     raise RuleError("internal: a state of the search has no predecessor")
 

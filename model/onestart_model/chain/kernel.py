@@ -6,7 +6,7 @@ entering the callback a process is free, and `enter` asks nothing of the receipt
 
 from __future__ import annotations
 
-from onestart_model import Bool, action, forget, protected, require
+from onestart_model import Bool, action, environment, forget, protected, require
 from onestart_model.chain.evidence import (
     RESULTS,
     answer,
@@ -59,7 +59,7 @@ def enter(s: State, p: Process, k: Key, in_force: Bool, approved: Bool) -> None:
     s.unapproved[p] = ~approved
 
 
-@action(source="receipts, section 2: rejects stale revision")
+@environment("governance", source="receipts, section 2: rejects stale revision")
 def refuse(s: State, p: Process, k: Key) -> None:
     """An accepted command whose revision is no longer in force, and that nobody meant to start, is refused for good.
 
@@ -71,7 +71,7 @@ def refuse(s: State, p: Process, k: Key) -> None:
     s.attempt[k] = Attempt.CLOSED
 
 
-@action(source="receipts, section 3: I4 and I7")
+@environment("caller", source="receipts, section 3: I4 and I7")
 def cancel(s: State, k: Key) -> None:
     """An accepted command that nobody meant to start is cancelled for good."""
     require(s.receipt[k] != Receipt.ABSENT, never_intended(s, k), s.attempt[k] != Attempt.DAMAGED)

@@ -7,7 +7,7 @@ from onestart_model.chain.evidence import in_doubt, over, serves
 from onestart_model.chain.state import Attempt, Key, Process, Session, Stage, State, Task
 
 
-@action(source="receipts, section 3: I4")
+@environment("caller", source="receipts, section 3: I4")
 def cancel_session(s: State, k: Key) -> None:
     """A live session is cancelled; the executor is asked to stop."""
     require(s.session[k] == Session.LIVE)
