@@ -86,7 +86,6 @@ class Machine:
         self._schema = instance.model.schema
         self._actions = {a.name: self._compile(a) for a in instance.model.actions}
         self._properties = {p.name: compile_node(p.condition, instance) for p in instance.model.properties}
-        self._causes = tuple(instance.budgets)
 
     def _compile(self, action: Action) -> _Compiled:
         instance = self.instance
@@ -130,9 +129,9 @@ class Machine:
         for guard, holds in compiled.guards:
             if not holds(frame):
                 return show(guard.condition)
-        cause = compiled.action.cause
-        if cause in self._causes and state.budgets[self._causes.index(cause)] == 0:
-            return f"the budget of {cause} is spent"
+        budget = self.instance.budget_of(compiled.action.cause)
+        if budget is not None and state.budgets[budget] == 0:
+            return f"the budget of {compiled.action.cause} is spent"
         return None
 
     def apply(self, state: State, step: Step) -> State:
@@ -160,8 +159,9 @@ class Machine:
                 frame.bindings.update(zip(update.parameters, arguments, strict=True))
                 rows[position][where] = self._checked(function, value(frame))
         budgets = list(state.budgets)
-        if compiled.action.cause in self._causes:
-            budgets[self._causes.index(compiled.action.cause)] -= 1
+        spent = self.instance.budget_of(compiled.action.cause)
+        if spent is not None:
+            budgets[spent] -= 1
         return evolve(state, rows=tuple(map(tuple, rows)), budgets=tuple(budgets))
 
     def holds(self, prop: Property, state: State, after: State | None = None) -> bool:

@@ -29,9 +29,9 @@ FixedValues = tuple[tuple[str, Row], ...]
 
 @frozen(eq=False)
 class Instance:
-    """Sizes of all sorts, values of all limits, and the budget of each cause (a cause without one is unlimited).
+    """Sizes of all sorts, values of all limits, and budgets of causes; a cause without one is unlimited.
 
-    without: names of the protections that are removed. fixed: values of the fixed functions, one for each argument;
+    A budget may be shared: {"crash+damage": 2} allows two steps of either cause together. without: names of the protections that are removed. fixed: values of the fixed functions, one for each argument;
     those left out take every value. Build one with `Instance.of`, which checks everything.
     """
 
@@ -60,9 +60,7 @@ class Instance:
         _check_counts("size", named, least=1)
         _check_names("limit", limits or {}, model.limits, "limits")
         _check_counts("limit", limits or {}, least=0)
-        for cause in budgets or {}:
-            if cause not in model.causes:
-                raise RuleError(f"{cause!r} is no cause of this model; known: {', '.join(model.causes) or 'none'}")
+        _check_causes(model, budgets or {})
         _check_counts("budget", budgets or {}, least=0)
         removed = frozenset(model.protection_named(name).name for name in without)
         instance = cls(
@@ -118,12 +116,16 @@ class Instance:
             return tuple(range((self.upto(function) or 0) + 1))
         return self.domain(function.type)
 
+    def budget_of(self, cause: str) -> int | None:
+        """The place of the budget that steps of this cause spend, None if they are unlimited."""
+        return next((i for i, causes in enumerate(self.budgets) if cause in causes.split("+")), None)
+
     @property
     def scope(self) -> str:
         """The claim's scope in words: "2 keys, 1 task, crash at most 1"."""
         parts = [f"{n} {plural(sort.name, n)}" for sort, n in self.sizes.items()]
         parts += [f"{name} = {value}" for name, value in self.limits.items()]
-        parts += [f"{cause} at most {n}" for cause, n in self.budgets.items()]
+        parts += [f"{' or '.join(causes.split('+'))} at most {n}" for causes, n in self.budgets.items()]
         return ", ".join(parts)
 
 
@@ -165,6 +167,16 @@ def _check_counts(what: str, counts: Mapping[str, int], *, least: int) -> None:
     for name, n in counts.items():
         if not isinstance(n, int) or isinstance(n, bool) or n < least:
             raise RuleError(f"the {what} of {name} must be a whole number of at least {least}, not {n!r}")
+
+
+def _check_causes(model: Model, budgets: Mapping[str, int]) -> None:
+    seen: set[str] = set()
+    for cause in (cause for key in budgets for cause in key.split("+")):
+        if cause not in model.causes:
+            raise RuleError(f"{cause!r} is no cause of this model; known: {', '.join(model.causes) or 'none'}")
+        if cause in seen:
+            raise RuleError(f"the cause {cause!r} has two budgets; give it one, its own or a shared one")
+        seen.add(cause)
 
 
 def _check_fixed(instance: Instance, name: str, row: Row) -> None:

@@ -8,7 +8,7 @@ import sys
 
 from onestart_model import (
     NONE, Bool, Enumeration, Fn, Maybe, Model, Number, Protection, Sort, action, durable, environment, forall, forget,
-    ghost, invariant, ite, limit, member, protected, require, state, volatile,
+    ghost, implies, invariant, ite, limit, member, protected, require, state, volatile,
 )  # fmt: skip
 
 
@@ -129,6 +129,13 @@ def corrupt(s: State, k: Key) -> None:
 def at_most_one_start(s: State) -> Bool:
     """No key is ever started twice."""
     return forall(Key, lambda k: s.starts[k] <= 1)
+
+
+@invariant(supporting=True)
+def no_start_before_running(s: State) -> Bool:
+    """A key whose attempt is not yet running has not been started."""
+    waiting = (Attempt.NONE, Attempt.OFFERED, Attempt.CLAIMED)
+    return forall(Key, lambda k: implies(s.attempt[k].one_of(*waiting), s.starts[k] == 0))
 
 
 YARDSTICK = Model.of(

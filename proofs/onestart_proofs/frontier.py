@@ -70,12 +70,14 @@ class Expander:
         """Every expression of the rules on a block."""
         return self._program.run(self.layout.columns(states))
 
-    def moves(self, states: Words, registers: Registers) -> Moves:
-        """Every step from every state of the block."""
+    def moves(self, states: Words, registers: Registers, allowed: frozenset[int] | None = None) -> Moves:
+        """Every step from every state of the block; only of the allowed ground actions, if they are given."""
         spans: list[tuple[int, Rows, int]] = []
         found: list[Words] = [np.empty((self.layout.words, 0), dtype=np.uint64)]
         start = 0
         for move in self._moves:
+            if allowed is not None and move.number not in allowed:
+                continue
             rows = self._enabled(move, states.shape[1], registers)
             if len(rows):
                 spans.append((move.number, rows, start))

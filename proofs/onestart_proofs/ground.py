@@ -61,7 +61,7 @@ Expr = Const | Cell | Op
 
 @frozen
 class CellInfo:
-    """One value of the state: a function at some arguments, or what a cause has spent of its budget.
+    """One value of the state: a function at some arguments, or what has been spent of a budget.
 
     size: how many values it can take, before stamps are renumbered.
     """
@@ -69,7 +69,7 @@ class CellInfo:
     function: Function | None
     arguments: tuple[int, ...]
     size: int
-    cause: str = ""
+    causes: str = ""
 
 
 @frozen(eq=False)
@@ -143,7 +143,7 @@ class Grounder:
             if function.home != FIXED
             for arguments in instance.arguments(function)
         ]
-        return cells + [CellInfo(None, (), budget + 1, cause) for cause, budget in instance.budgets.items()]
+        return cells + [CellInfo(None, (), budget + 1, causes) for causes, budget in instance.budgets.items()]
 
     def _size(self, function: Function) -> int:
         match function.type:
@@ -232,7 +232,7 @@ class Grounder:
         guards = [self.expr(guard.condition, bindings) for guard in action.guards]
         updates = self._updates(action, bindings)
         for index, cell in enumerate(self.cells):
-            if cell.cause == action.cause and cell.function is None:
+            if cell.function is None and action.cause in cell.causes.split("+"):
                 guards.append(self.op("lt", self.cell(index), self.const(cell.size - 1)))
                 updates[index] = self.op("add", self.cell(index), self.const(1))
         guards = [guard for guard in dict.fromkeys(guards) if guard is not self.true]
@@ -294,10 +294,10 @@ def to_codes(model: GroundModel, state: State) -> tuple[int, ...]:
     """The cells of a concrete state."""
     values = {(f.name, arguments): encode(f.type, value) for f, arguments, value in state.cells()}
     spent = {
-        cause: limit - left
-        for (cause, limit), left in zip(model.instance.budgets.items(), state.budgets, strict=True)
+        causes: limit - left
+        for (causes, limit), left in zip(model.instance.budgets.items(), state.budgets, strict=True)
     }
-    return tuple(values[(c.function.name, c.arguments)] if c.function else spent[c.cause] for c in model.cells)
+    return tuple(values[(c.function.name, c.arguments)] if c.function else spent[c.causes] for c in model.cells)
 
 
 def to_state(model: GroundModel, codes: tuple[int, ...]) -> State:

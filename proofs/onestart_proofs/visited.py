@@ -35,6 +35,10 @@ class Visited:
     def __getitem__(self, part: slice) -> Words:
         return self._states[:, : self.count][:, part]
 
+    def rows(self, numbers: npt.NDArray[np.intp]) -> Words:
+        """The states of these numbers."""
+        return self._states[:, numbers]
+
     @property
     def bytes(self) -> int:
         """Memory held by the tables."""

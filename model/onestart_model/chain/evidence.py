@@ -23,15 +23,14 @@ def binding_legible(s: State, k: Key) -> Bool:
 def never_intended(s: State, k: Key) -> Bool:
     """Positive evidence that nobody ever meant to start the key, from every store that would know.
 
-    The attempt record alone would do if its store could not be lost: the lease store's note, the session and the
-    completed receipt show that the key was further once.
+    The attempt record alone would do if its store could not be lost: the lease store's note and the completed receipt
+    show that the key was further once. A session record would show it too, but it is never there without the note.
     """
     unread = (s.attempt[k] == Attempt.DAMAGED) & ~protected("damage-is-not-absence")
     no_attempt = s.attempt[k].one_of(Attempt.ABSENT, Attempt.OFFERED) | unread
     no_note = ~s.noted[k] | ~protected("notes-are-evidence")
-    no_session = (s.session[k] == Session.ABSENT) | ~protected("sessions-are-evidence")
     no_result = ~completed(s, k) | ~protected("results-are-evidence")
-    return no_attempt & no_note & no_session & no_result
+    return no_attempt & no_note & no_result
 
 
 def over(s: State, k: Key) -> Bool:

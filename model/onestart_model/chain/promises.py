@@ -35,6 +35,18 @@ def one_task_at_most_one_live_lease(s: State) -> Bool:
     return forall(Process, Process, lambda p, q: implies(p != q, disjoint(p, q)))
 
 
+@step_invariant(layer="attempt", source="design: one task at most one live lease")
+def a_live_lease_is_not_taken(s: State, after: State) -> Bool:
+    """A lease passes to another acquisition only after it was given back, ran out or became illegible."""
+    return forall(
+        Task,
+        lambda t: implies(
+            (s.holder[t] != NONE) & (after.holder[t] != NONE),
+            (after.holder[t] == s.holder[t]) & (after.token[t] == s.token[t]),
+        ),
+    )
+
+
 @step_invariant(layer="attempt", source="design: tokens that only grow")
 def tokens_only_grow(s: State, after: State) -> Bool:
     """No step makes a task's fencing token smaller."""

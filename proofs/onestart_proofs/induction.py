@@ -1,0 +1,310 @@
+"""Induction: every invariant, over every action, for any number of elements.
+
+One query for each action and property: assume all invariants of the state before and the guards of the action, and ask
+for a state in which the property fails afterwards. None: the obligation is proved, and the unsat core tells which
+assumptions it needed. Some: a counterexample to induction, which need not be reachable and is no bug by itself.
+
+Runs are deterministic: a seed, a resource limit in place of a clock, a fresh solver for each query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import z3
+from attrs import evolve, field, frozen
+
+from onestart_model.counterexample import Counterexample
+from onestart_model.execution import Machine, State, Step
+from onestart_model.expression import (
+    BOOL,
+    NUMBER,
+    Apply,
+    EnumType,
+    Literal,
+    MaybeType,
+    Node,
+    NumberType,
+    Quantified,
+    Read,
+    RuleError,
+    SortType,
+    StampType,
+    Type,
+    Value,
+    Variable,
+    conjunction,
+    walk,
+)
+from onestart_model.instance import Instance
+from onestart_model.rules import INVARIANT, STEP, Action, Model, Property
+from onestart_model.state import FIXED, Function
+from onestart_proofs.smt import Optional, Term, Vocabulary
+from onestart_proofs.verdict import Verdict, worst
+
+RESOURCES = 20_000_000
+INITIALLY = "initially"
+
+
+@frozen
+class Options:
+    """seed: of z3's choices. resources: z3's resource units for each query, which do not depend on the machine."""
+
+    seed: int = 0
+    resources: int = RESOURCES
+
+    def __attrs_post_init__(self) -> None:
+        if self.resources <= 0:
+            raise RuleError(f"a resource limit of {self.resources} leaves nothing to prove with; give a positive number")
+
+
+@frozen
+class Obligation:
+    """One query and its outcome.
+
+    action: the action's name, or "initially". used: names of the invariants, and the text of the guards, that the
+    proof needed. resources: what z3 spent.
+    """
+
+    property: str
+    action: str
+    verdict: Verdict
+    used: tuple[str, ...] = ()
+    resources: int = 0
+    counterexample: Counterexample | None = field(default=None, repr=False)
+    reason: str = ""
+
+
+@frozen
+class Proof:
+    """All obligations of a model without some protections."""
+
+    model: Model
+    without: frozenset[str]
+    obligations: tuple[Obligation, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        return worst(o.verdict for o in self.obligations)
+
+    def of(self, prop: str) -> tuple[Obligation, ...]:
+        return tuple(o for o in self.obligations if o.property == prop)
+
+    def verdict_of(self, prop: str) -> Verdict:
+        return worst(o.verdict for o in self.of(prop))
+
+
+Report = Callable[[Obligation, int, int], None]
+
+
+def prove(
+    model: Model,
+    *,
+    without: Iterable[str] = (),
+    properties: Iterable[str] | None = None,
+    options: Options | None = None,
+    report: Report | None = None,
+) -> Proof:
+    """Prove the invariants and step invariants of a model for all sizes.
+
+    properties: names of those to prove; all are assumed of the state before in any case. report: called after each
+    obligation with how many are done and how many there are.
+    """
+    prover = Prover(model, frozenset(model.protection_named(name).name for name in without), options or Options())
+    wanted = None if properties is None else [model.property_named(name) for name in properties]
+    tasks = list(prover.tasks(wanted))
+    done = []
+    for number, (prop, action) in enumerate(tasks, 1):
+        obligation = prover.initially(prop) if action is None else prover.step(prop, action)
+        done.append(obligation)
+        if report is not None:
+            report(obligation, number, len(tasks))
+    return Proof(model, prover.without, tuple(done))
+
+
+def range_invariants(model: Model) -> tuple[Property, ...]:
+    """That every number stays within its declared bounds: stated for the proof, because z3's integers have none."""
+    return tuple(
+        _range(model, function)
+        for function in model.schema.functions
+        if isinstance(function.type, NumberType | StampType) and function.home != FIXED
+    )
+
+
+def _range(model: Model, function: Function) -> Property:
+    variables = tuple(Variable(f"x{i}", sort, "range") for i, sort in enumerate(function.arguments))
+    value = Read(function.name, variables, function.type)
+    body: Node = Apply("le", (Literal(0, function.type), value), BOOL)
+    if function.upto is not None:
+        body = conjunction((body, Apply("le", (value, function.upto), BOOL)))
+    for variable in reversed(variables):
+        body = Quantified("all", variable, body)
+    statement = f"{function.name} stays within its declared bounds."
+    return Property(f"range_of_{function.name}", statement, "", INVARIANT, body, "", True, frozenset(), model.schema)
+
+
+class Prover:
+    """The queries of a model, in one z3 context."""
+
+    def __init__(self, model: Model, without: frozenset[str], options: Options) -> None:
+        self.model, self.without, self._options = model, without, options
+        self._words = Vocabulary(model, without)
+        self.invariants = (*range_invariants(model), *model.of_kind(INVARIANT))
+        self._assumed = {p.name: self._words.term(p.condition, {}) for p in self.invariants}
+        self._context = [self._words.limit(name) >= 0 for name in model.limits]
+
+    def tasks(self, wanted: list[Property] | None) -> Iterable[tuple[Property, Action | None]]:
+        """Every obligation that is not trivially true because the action changes nothing that the property reads."""
+        properties = (*self.invariants, *self.model.of_kind(STEP)) if wanted is None else tuple(wanted)
+        for prop in properties:
+            if prop.kind == INVARIANT:
+                yield prop, None
+            for action in self.model.actions:
+                if prop.concerns(action) and self._touches(prop, action):
+                    yield prop, action
+
+    def _touches(self, prop: Property, action: Action) -> bool:
+        reads = (node for node in walk(prop.condition) if isinstance(node, Read))
+        return bool({n.function for n in reads if n.after or prop.kind != STEP} & set(action.written))
+
+    def _solver(self) -> Any:
+        solver = z3.SimpleSolver(self._words.context)
+        solver.set("random_seed", self._options.seed)
+        solver.set("rlimit", self._options.resources)
+        solver.set("core.minimize", True)
+        solver.add(*self._context)
+        return solver
+
+    def initially(self, prop: Property) -> Obligation:
+        """The property holds in every initial state."""
+        solver = self._solver()
+        solver.add(z3.Not(self._words.term(_first(prop.condition), {}, self._initial)))
+        result = solver.check()
+        if result == z3.unsat:
+            return Obligation(prop.name, INITIALLY, Verdict.PROVED, (), _spent(solver))
+        reason = solver.reason_unknown() if result == z3.unknown else "an initial state breaks it"
+        verdict = Verdict.UNDETERMINED if result == z3.unknown else Verdict.REFUTED
+        return Obligation(prop.name, INITIALLY, verdict, (), _spent(solver), None, reason)
+
+    def _initial(self, name: str, arguments: tuple[Term, ...]) -> Term:
+        function = self.model.schema[name]
+        if function.home == FIXED:
+            return self._words.before(name, arguments)
+        return self._words.term(Literal(function.initial, function.type), {})
+
+    def step(self, prop: Property, action: Action) -> Obligation:
+        """The property holds after (or of) every step of the action from a state where all invariants hold."""
+        bindings = {p: self._words.constant(f"the.{p.name}", p.type) for p in action.parameters}
+        after = self._words.after(action, bindings)
+        goal = prop.condition if prop.kind == STEP else _first(prop.condition)
+        solver = self._solver()
+        tracked = self._assume(solver, action, bindings)
+        solver.add(z3.Not(self._words.term(goal, bindings, after)))
+        result = solver.check()
+        if result == z3.unsat:
+            used = tuple(tracked[str(literal)] for literal in solver.unsat_core())
+            return Obligation(prop.name, action.name, Verdict.PROVED, tuple(sorted(used)), _spent(solver))
+        if result == z3.unknown:
+            reason = solver.reason_unknown()
+            return Obligation(prop.name, action.name, Verdict.UNDETERMINED, (), _spent(solver), None, reason)
+        return self._not_inductive(prop, action, bindings, solver)
+
+    def can_fire(self, action: Action) -> Verdict:
+        """Whether some state that satisfies all invariants enables the action; proved if so."""
+        bindings = {p: self._words.constant(f"the.{p.name}", p.type) for p in action.parameters}
+        solver = self._solver()
+        self._assume(solver, action, bindings)
+        return {z3.sat: Verdict.PROVED, z3.unsat: Verdict.REFUTED}.get(solver.check(), Verdict.UNDETERMINED)
+
+    def _assume(self, solver: Any, action: Action, bindings: dict[Variable, Term]) -> dict[str, str]:
+        from onestart_model.expression import show
+
+        tracked = {}
+        for prop in self.invariants:
+            tracked[f"i.{prop.name}"] = prop.name
+            solver.assert_and_track(self._assumed[prop.name], f"i.{prop.name}")
+        for number, guard in enumerate(action.guards):
+            tracked[f"g.{number}"] = f"guard: {show(guard.condition)}"
+            solver.assert_and_track(self._words.term(guard.condition, bindings), f"g.{number}")
+        return tracked
+
+    def _not_inductive(self, prop: Property, action: Action, bindings: dict[Variable, Term], solver: Any) -> Obligation:
+        found = _Reader(self._words, solver.model())
+        state, step = found.state(self.without), Step(action.name, found.arguments(action, bindings))
+        machine = Machine(state.instance)
+        if any(not machine.holds(p, state) for p in self.model.of_kind(INVARIANT)) or machine.why_not(state, step):
+            reason = "z3's model is not a state that satisfies the assumptions"
+            return Obligation(prop.name, action.name, Verdict.UNDETERMINED, (), _spent(solver), None, reason)
+        after = machine.successor(state, step)
+        trace = None
+        if prop in self.model.properties:
+            trace = Counterexample.of(
+                state.instance, [state, after], [step], property=prop.name, source="proof", inductive=True
+            )
+        return Obligation(prop.name, action.name, Verdict.NOT_INDUCTIVE, (), _spent(solver), trace)
+
+
+def _first(condition: Node) -> Node:
+    """A state property, read of the state after the step."""
+    match condition:
+        case Read(indices=indices):
+            return evolve(condition, indices=tuple(map(_first, indices)), after=True)
+        case Apply(operands=operands):
+            return evolve(condition, operands=tuple(map(_first, operands)))
+        case Quantified(body=body):
+            return evolve(condition, body=_first(body))
+        case _:
+            return condition
+
+
+def _spent(solver: Any) -> int:
+    statistics = solver.statistics()
+    return int(statistics.get_key_value("rlimit count")) if "rlimit count" in statistics.keys() else 0
+
+
+class _Reader:
+    """Reads a state out of a z3 model, whose universes are finite."""
+
+    def __init__(self, words: Vocabulary, model: Any) -> None:
+        self._words, self._model = words, model
+        self._universe = {sort: self._elements(sort) for sort in words.model.schema.sorts}
+
+    def _elements(self, sort: SortType) -> list[Any]:
+        declared = self._words.sort(sort)
+        found = self._model.get_universe(declared) if self._model.num_sorts() else None
+        return list(found) if found else [z3.Const(f"only.{sort}", declared)]
+
+    def _value(self, kind: Type, term: Term) -> Value:
+        if isinstance(kind, MaybeType):
+            assert isinstance(term, Optional)
+            present = z3.is_true(self._model.eval(term.present, model_completion=True))
+            return self._index(kind.of, term.element) if present else None
+        if isinstance(kind, SortType):
+            return self._index(kind, term)
+        value = self._model.eval(term, model_completion=True)
+        if isinstance(kind, EnumType):
+            return str(value).rpartition(".")[2]
+        return value.as_long() if kind == NUMBER or isinstance(kind, StampType) else z3.is_true(value)
+
+    def _index(self, sort: SortType, term: Any) -> int:
+        elements = self._universe[sort]
+        value = self._model.eval(term, model_completion=True)
+        return next((i for i, e in enumerate(elements) if e.eq(value)), 0)
+
+    def state(self, without: frozenset[str]) -> State:
+        words = self._words
+        sizes = {sort.name: len(elements) for sort, elements in self._universe.items()}
+        limits = {name: self._model.eval(words.limit(name), model_completion=True).as_long() for name in words.model.limits}
+        instance = Instance.of(words.model, sizes=sizes, limits=limits, without=without)
+        rows = []
+        for function in words.model.schema.functions:
+            row = []
+            for arguments in instance.arguments(function):
+                places = tuple(self._universe[s][i] for s, i in zip(function.arguments, arguments, strict=True))
+                row.append(self._value(function.type, words.before(function.name, places)))
+            rows.append(tuple(row))
+        return State(instance, tuple(rows))
+
+    def arguments(self, action: Action, bindings: dict[Variable, Term]) -> tuple[Value, ...]:
+        return tuple(self._value(p.type, bindings[p]) for p in action.parameters)
