@@ -173,7 +173,9 @@ class Machine:
         """The step as in a story: `claim(process1, key2)`."""
         action = self.instance.model.action_named(step.action)
         names = (
-            show_value(parameter.type, value) if isinstance(parameter.type, SortType) else f"{parameter.name}={show_value(parameter.type, value)}"
+            show_value(parameter.type, value)
+            if isinstance(parameter.type, SortType)
+            else f"{parameter.name}={show_value(parameter.type, value)}"
             for parameter, value in zip(action.parameters, step.arguments, strict=True)
         )
         return f"{step.action}({', '.join(names)})"
@@ -215,7 +217,7 @@ def renumber_stamps(state: State) -> State:
             used.setdefault((function.type.group, arguments[-1]), set()).add(value)
     ranks = {group: {v: i + 1 for i, v in enumerate(sorted(values))} for group, values in used.items()}
     rows: list[list[Value]] = [[] for _ in state.rows]
-    for (function, arguments, value) in state.cells():
+    for function, arguments, value in state.cells():
         position = state.instance.model.schema.functions.index(function)
         if isinstance(function.type, StampType) and isinstance(value, int) and value > 0:
             value = ranks[(function.type.group, arguments[-1])][value]

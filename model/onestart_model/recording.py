@@ -27,7 +27,17 @@ from onestart_model.expression import (
     walk,
 )
 from onestart_model.state import FIXED, GHOST, VOLATILE, Function, Schema, schema_of
-from onestart_model.terms import Bool, Enumeration, Sort, Term, bound_variables, check_same_group, coerce, protected, wrap
+from onestart_model.terms import (
+    Bool,
+    Enumeration,
+    Sort,
+    Term,
+    bound_variables,
+    check_same_group,
+    coerce,
+    protected,
+    wrap,
+)
 
 
 @frozen
@@ -164,7 +174,9 @@ class StateView:
         self._recording.schema[name]
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise RuleError(f"assign one argument at a time, s.{name}[x] = value, or all with s.{name}.update(lambda x: ...)")
+        raise RuleError(
+            f"assign one argument at a time, s.{name}[x] = value, or all with s.{name}.update(lambda x: ...)"
+        )
 
 
 def forget(s: object, process: Sort) -> None:

@@ -1,11 +1,11 @@
 """Rules: actions and promises, and the model that collects them.
 
-    @action                      what the system does
-    @environment("damage")       what is done to it
-    @invariant                   what holds in every reachable state
-    @step_invariant              what holds of every step, given the states before and after
-    @reachable                   what must be possible at least once: the witness that the model does anything
-    @can_still                   what must stay possible from every reachable state
+@action                      what the system does
+@environment("damage")       what is done to it
+@invariant                   what holds in every reachable state
+@step_invariant              what holds of every step, given the states before and after
+@reachable                   what must be possible at least once: the witness that the model does anything
+@can_still                   what must stay possible from every reachable state
 """
 
 from __future__ import annotations
@@ -150,9 +150,7 @@ def _property(
         raise RuleError(f"{function.__name__}: layer {layer!r} is none of {', '.join(LAYERS)}")
     schema, condition = read_property(function, views=2 if kind == STEP else 1)
     statement = _statement(function)
-    return Property(
-        function.__name__, statement, source, kind, condition, layer, supporting, without, schema
-    )
+    return Property(function.__name__, statement, source, kind, condition, layer, supporting, without, schema)
 
 
 def _statement(function: Callable[..., Any]) -> str:
@@ -181,9 +179,7 @@ class Model:
     protections: tuple[Protection, ...]
 
     @classmethod
-    def of(
-        cls, name: str, state: type, *modules: ModuleType, protections: Iterable[Protection] = ()
-    ) -> Model:
+    def of(cls, name: str, state: type, *modules: ModuleType, protections: Iterable[Protection] = ()) -> Model:
         """Collect every rule of the modules, in the order in which they are written.
 
         protections: the statement of each name that require(protection=...) and protected() use.
@@ -221,7 +217,9 @@ class Model:
     @property
     def limits(self) -> tuple[str, ...]:
         """Names of the numbers that an instance must fix."""
-        nodes = [g.condition for a in self.actions for g in a.guards] + [u.value for a in self.actions for u in a.updates]
+        nodes = [g.condition for a in self.actions for g in a.guards] + [
+            u.value for a in self.actions for u in a.updates
+        ]
         nodes += [p.condition for p in self.properties]
         nodes += [f.upto for f in self.schema.functions if f.upto is not None]
         return tuple(dict.fromkeys(part.name for node in nodes for part in walk(node) if isinstance(part, Limit)))

@@ -203,7 +203,9 @@ def _value_type(name: str, value: object, arguments: tuple[SortType, ...]) -> Ty
     kind = getattr(value, "type", None)
     if isinstance(kind, Type):
         return kind
-    raise RuleError(f"{name}: {value!r} is no value type; use Bool, Number, Stamp, an Enumeration, a Sort or Maybe[Sort]")
+    raise RuleError(
+        f"{name}: {value!r} is no value type; use Bool, Number, Stamp, an Enumeration, a Sort or Maybe[Sort]"
+    )
 
 
 def _initial(name: str, kind: Type, declaration: Declaration) -> Value:
@@ -214,4 +216,3 @@ def _initial(name: str, kind: Type, declaration: Declaration) -> Value:
     if isinstance(value, Declaration) or isinstance(kind, SortType):
         raise RuleError(f"{name}: the initial value must be a literal of {kind}")
     return cast(Value, value)
-

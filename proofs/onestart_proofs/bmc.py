@@ -169,7 +169,9 @@ class _Unrolling:
             case Op(op="add", operands=(a, b)):
                 return self._number(a, time, width) + self._number(b, time, width)
             case Op(op="ite", operands=(condition, yes, no)):
-                return z3.If(self._truth(condition, time), self._number(yes, time, width), self._number(no, time, width))
+                return z3.If(
+                    self._truth(condition, time), self._number(yes, time, width), self._number(no, time, width)
+                )
             case _:
                 one, zero = (z3.BitVecVal(n, width, self._context) for n in (1, 0))
                 return z3.If(self._truth(expr, time), one, zero)

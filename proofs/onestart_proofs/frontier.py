@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from attrs import frozen
 
 from onestart_model.expression import NumberType, RuleError
 from onestart_proofs.columns import Program, Registers
-from onestart_proofs.ground import Const, Expr, GroundAction, GroundModel
-from onestart_proofs.packing import Layout, Words
+from onestart_proofs.ground import Const, Expr, GroundAction, GroundModel, Op
+from onestart_proofs.packing import Layout, Words, stamp_group
 from onestart_proofs.symmetry import Canonical
 
 Rows = npt.NDArray[np.intp]
@@ -31,22 +33,33 @@ class Moves:
         return self.successors[:, start : start + len(rows)]
 
 
+class StampError(RuleError):
+    """next() was taken of a stamp that is not the highest of its group, where renumbering would be wrong."""
+
+
 @frozen(eq=False)
 class _Compiled:
-    """clear and constant: what every successor loses and gains in each word. computed: the other cells."""
+    """clear and constant: what every successor loses and gains in each word. computed: the other cells.
+
+    raised: computed stamps that are new, each with the other cells of its group.
+    """
 
     number: int
     action: GroundAction
     clear: npt.NDArray[np.uint64]
     constant: npt.NDArray[np.uint64]
     computed: tuple[tuple[int, Expr], ...]
+    raised: tuple[tuple[Expr, tuple[int, ...]], ...]
 
 
 class Expander:
     """The rules of a grounded model, compiled once."""
 
-    def __init__(self, model: GroundModel, layout: Layout, canonical: Canonical, watched: tuple[Expr, ...] = ()) -> None:
+    def __init__(
+        self, model: GroundModel, layout: Layout, canonical: Canonical, watched: tuple[Expr, ...] = ()
+    ) -> None:
         self.model, self.layout, self._canonical = model, layout, canonical
+        self._stamps = [i for i in range(len(model.cells)) if stamp_group(model, i) is not None]
         self._moves = [self._compile(number, action) for number, action in enumerate(model.actions)]
         roots = [guard for action in model.actions for guard in action.guards]
         roots += [value for move in self._moves for _, value in move.computed]
@@ -64,7 +77,12 @@ class Expander:
                 constant[field.word] |= np.uint64(value.value << field.shift)
             else:
                 computed.append((cell, value))
-        return _Compiled(number, action, clear, constant, tuple(computed))
+        raised = tuple((value, self._group(cell)) for cell, value in computed if _adds(value) and self._group(cell))
+        return _Compiled(number, action, clear, constant, tuple(computed), raised)
+
+    def _group(self, cell: int) -> tuple[int, ...]:
+        group = stamp_group(self.model, cell)
+        return () if group is None else tuple(i for i in self._stamps if stamp_group(self.model, i) == group)
 
     def evaluate(self, states: Words) -> Registers:
         """Every expression of the rules on a block."""
@@ -104,7 +122,17 @@ class Expander:
             column = registers[value][rows]
             self._check_range(move, cell, column)
             successors[field.word] |= column.astype(np.uint64) << np.uint64(field.shift)
+        for value, group in move.raised:
+            self._check_highest(move, registers[value][rows], group, states[:, rows])
         return successors
+
+    def _check_highest(self, move: _Compiled, raised: Any, group: tuple[int, ...], states: Words) -> None:
+        for cell in group:
+            field = self.layout.fields[cell]
+            other = (states[field.word] >> np.uint64(field.shift)) & np.uint64(field.mask)
+            if (raised <= other).any():
+                name = move.action.step.action
+                raise StampError(f"{name} takes next() of a stamp that is not the highest of its group")
 
     def _check_range(self, move: _Compiled, cell: int, column: npt.NDArray[np.generic]) -> None:
         info = self.model.cells[cell]
@@ -112,3 +140,7 @@ class Expander:
             return
         if int(column.max()) >= info.size:
             raise RuleError(f"{move.action.step.action} takes {info.function.name} beyond its bound {info.size - 1}")
+
+
+def _adds(value: Expr) -> bool:
+    return isinstance(value, Op) and (value.op == "add" or any(_adds(part) for part in value.operands))

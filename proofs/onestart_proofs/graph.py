@@ -41,6 +41,8 @@ def can_still(exploration: Exploration, prop: Property, *, report: Report | None
     """
     if prop.kind != CAN_STILL:
         raise RuleError(f"{prop.name} does not say what can still happen")
+    if any(prop.name not in c.model.conditions for c in exploration.components):
+        raise RuleError(f"the exploration was not asked for {prop.name}")
     if not exploration.complete:
         raise RuleError("what can still happen is only known of a complete exploration")
     stuck, first = 0, None
@@ -101,9 +103,7 @@ def to_networkx(exploration: Exploration) -> nx.MultiDiGraph:
         raise RuleError(f"{exploration.states:,} states are too many to export; the most is {MOST_NODES:,}")
     graph = nx.MultiDiGraph()
     for number, component in enumerate(exploration.components):
-        graph.add_nodes_from(
-            ((number, n), {"level": level_of(component, n)}) for n in range(component.visited.count)
-        )
+        graph.add_nodes_from(((number, n), {"level": level_of(component, n)}) for n in range(component.visited.count))
         for first, states in component.blocks(0, component.visited.count):
             moves = component.expander.moves(states, component.expander.evaluate(states))
             for action, rows, start in moves.spans:

@@ -7,7 +7,7 @@ an element of a sort from 1 up with 0 for NONE.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 
 from attrs import field, frozen
@@ -34,7 +34,7 @@ from onestart_model.expression import (
 )
 from onestart_model.instance import FixedValues, Instance
 from onestart_model.recording import Assign
-from onestart_model.rules import Action, Property
+from onestart_model.rules import STEP, Action, Property
 from onestart_model.state import FIXED, Function
 
 
@@ -104,7 +104,7 @@ def encode(kind: Type, value: Value) -> int:
             return 0
         case EnumType(members=members), str():
             return members.index(value)
-        case (SortType() | MaybeType()), int():
+        case ((SortType() | MaybeType()), int()):
             return value + 1
         case _:
             return int(value)
@@ -196,7 +196,9 @@ class Grounder:
             case Apply(op="some", operands=(operand,)):
                 return self.expr(operand, bindings, after)
             case Apply(op="implies", operands=(left, right)):
-                return self.op("or", self.op("not", self.expr(left, bindings, after)), self.expr(right, bindings, after))
+                return self.op(
+                    "or", self.op("not", self.expr(left, bindings, after)), self.expr(right, bindings, after)
+                )
             case Apply(op=op, operands=operands):
                 return self.op(op, *(self.expr(operand, bindings, after) for operand in operands))
         raise RuleError(f"not an expression: {node!r}")
@@ -261,8 +263,8 @@ class Grounder:
         return tuple(encode(c.function.type, c.function.initial) if c.function else 0 for c in self.cells)
 
 
-def ground(instance: Instance, fixing: FixedValues) -> GroundModel:
-    """All rules of the instance for one choice of the fixed functions."""
+def ground(instance: Instance, fixing: FixedValues, properties: Iterable[Property] | None = None) -> GroundModel:
+    """All rules of the instance for one choice of the fixed functions. properties: those to ground (all)."""
     grounder = Grounder(instance, fixing)
     candidates = (
         grounder.action(action, arguments)
@@ -270,10 +272,9 @@ def ground(instance: Instance, fixing: FixedValues) -> GroundModel:
         for arguments in instance.bindings(action.parameters)
     )
     actions = tuple(candidate for candidate in candidates if candidate is not None)
-    conditions = {
-        p.name: grounder.expr(p.condition, {}) for p in instance.model.properties if p.kind != "step"
-    }
-    steps = {p.name: _step_conditions(grounder, p, actions) for p in instance.model.of_kind("step")}
+    chosen = instance.model.properties if properties is None else tuple(properties)
+    conditions = {p.name: grounder.expr(p.condition, {}) for p in chosen if p.kind != STEP}
+    steps = {p.name: _step_conditions(grounder, p, actions) for p in chosen if p.kind == STEP}
     return GroundModel(instance, fixing, grounder.cells, grounder.initial(), actions, conditions, steps)
 
 

@@ -56,7 +56,9 @@ class Options:
 
     def __attrs_post_init__(self) -> None:
         if self.resources <= 0:
-            raise RuleError(f"a resource limit of {self.resources} leaves nothing to prove with; give a positive number")
+            raise RuleError(
+                f"a resource limit of {self.resources} leaves nothing to prove with; give a positive number"
+            )
 
 
 @frozen
@@ -295,7 +297,9 @@ class _Reader:
     def state(self, without: frozenset[str]) -> State:
         words = self._words
         sizes = {sort.name: len(elements) for sort, elements in self._universe.items()}
-        limits = {name: self._model.eval(words.limit(name), model_completion=True).as_long() for name in words.model.limits}
+        limits = {
+            name: self._model.eval(words.limit(name), model_completion=True).as_long() for name in words.model.limits
+        }
         instance = Instance.of(words.model, sizes=sizes, limits=limits, without=without)
         rows = []
         for function in words.model.schema.functions:

@@ -90,7 +90,9 @@ def lay_out(model: GroundModel) -> Layout:
     for cluster in clusters:
         width = sum(_width(model, cell) for cell in cluster)
         if width > GROUP_BITS:
-            raise RuleError("the instance is too large: the stamps of one element do not fit a table; use fewer elements")
+            raise RuleError(
+                "the instance is too large: the stamps of one element do not fit a table; use fewer elements"
+            )
         if position + width > WORD_BITS:
             word, position = word + 1, 0
         start, placed = position, []

@@ -12,9 +12,9 @@ from attrs import define, field, frozen
 
 from onestart_model.expression import RuleError
 from onestart_model.instance import FixedValues, Instance
-from onestart_model.rules import INVARIANT, REACHABLE, STEP
+from onestart_model.rules import INVARIANT, REACHABLE, STEP, Property
 from onestart_proofs.columns import Registers
-from onestart_proofs.frontier import Expander, Rows
+from onestart_proofs.frontier import Expander, Rows, StampError
 from onestart_proofs.ground import GroundModel, ground
 from onestart_proofs.packing import Layout, Words, lay_out
 from onestart_proofs.symmetry import Canonical, representatives
@@ -125,16 +125,20 @@ def explore(
     symmetry: bool = True,
     limits: Limits | None = None,
     properties: Iterable[str] | None = None,
+    watched: Iterable[Property] = (),
     stop: bool = True,
     report: Report | None = None,
 ) -> Exploration:
     """Search all reachable states, and check every invariant in each and every step invariant on each step.
 
     symmetry: keep one of all states that differ by a renaming of elements. properties: names of those to check (all).
-    stop: end at the level where the first violation is seen, so that traces are shortest. report: called after a level.
+    watched: further invariants and step invariants whose violations are noted and end nothing. stop: end at the level
+    where the first violation is seen, so that traces are shortest. report: called after a level.
     """
-    search = _Search(instance, symmetry, limits or Limits(), properties, stop, report)
-    return search.run()
+    model = instance.model
+    names = [p.name for p in model.properties] if properties is None else list(properties)
+    checked = tuple(model.property_named(name) for name in names)
+    return _Search(instance, symmetry, limits or Limits(), checked, tuple(watched), stop, report).run()
 
 
 class _Search:
@@ -143,19 +147,18 @@ class _Search:
         instance: Instance,
         symmetry: bool,
         limits: Limits,
-        properties: Iterable[str] | None,
+        checked: tuple[Property, ...],
+        watched: tuple[Property, ...],
         stop: bool,
         report: Report | None,
     ) -> None:
         self._instance, self._symmetry, self._limits = instance, symmetry, limits
         self._stop, self._report = stop, report
-        model = instance.model
-        names = [p.name for p in model.properties] if properties is None else list(properties)
-        chosen = [model.property_named(name) for name in names]
-        self._states = [p for p in chosen if p.kind in (INVARIANT, REACHABLE)]
-        self._steps = [p for p in chosen if p.kind == STEP]
+        self._checked, self._properties = checked, (*checked, *watched)
+        self._states = [p for p in self._properties if p.kind in (INVARIANT, REACHABLE)]
+        self._steps = [p for p in self._properties if p.kind == STEP]
         self._sightings: dict[str, Sighting] = {}
-        self._fired: dict[str, int] = {action.name: 0 for action in model.actions}
+        self._fired: dict[str, int] = {action.name: 0 for action in instance.model.actions}
         self._start = time.perf_counter()
 
     def run(self) -> Exploration:
@@ -163,16 +166,18 @@ class _Search:
         components = [self._component(fixing) for fixing in fixings]
         reason, open_ = "", list(range(len(components)))
         while open_ and not reason:
-            open_ = [number for number in open_ if self._level(number, components[number])]
+            try:
+                open_ = [number for number in open_ if self._level(number, components[number])]
+            except StampError as error:
+                reason = str(error)
+                break
             self._tell(components)
             reason = self._end(components) if open_ or self._violated() else ""
         seconds = time.perf_counter() - self._start
-        return Exploration(
-            self._instance, tuple(components), self._sightings, self._fired, not reason, reason, seconds
-        )
+        return Exploration(self._instance, tuple(components), self._sightings, self._fired, not reason, reason, seconds)
 
     def _component(self, fixing: FixedValues) -> Component:
-        model = ground(self._instance, fixing)
+        model = ground(self._instance, fixing, self._properties)
         layout = lay_out(model)
         canonical = Canonical(model, layout, symmetry=self._symmetry)
         expander = Expander(model, layout, canonical, tuple(model.conditions.values()))
@@ -220,7 +225,7 @@ class _Search:
                     self._sightings[prop.name] = Sighting(prop.name, number, level, state, action)
 
     def _violated(self) -> bool:
-        return any(self._instance.model.property_named(name).kind != REACHABLE for name in self._sightings)
+        return any(p.kind != REACHABLE and p.name in self._sightings for p in self._checked)
 
     def _end(self, components: list[Component]) -> str:
         if self._stop and self._violated():

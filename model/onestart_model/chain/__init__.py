@@ -9,8 +9,6 @@ from onestart_model.chain.protections import PROTECTIONS
 from onestart_model.chain.state import Key, Process, State, Task
 from onestart_model.rules import Model
 
-CHAIN = Model.of(
-    "chain", State, kernel, dispatcher, sessions, environment, promises, lemmas, protections=PROTECTIONS
-)
+CHAIN = Model.of("chain", State, kernel, dispatcher, sessions, environment, promises, lemmas, protections=PROTECTIONS)
 
 __all__ = ["CHAIN", "Key", "Process", "State", "Task"]

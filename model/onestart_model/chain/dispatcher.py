@@ -104,13 +104,15 @@ def give_up(s: State, p: Process, k: Key) -> None:
 
 @action(source="design: leases")
 def renew(s: State, p: Process, k: Key) -> None:
-    """The holder of a lease restarts its time.
+    """The holder of a lease writes its record anew, with another end.
 
-    There are no durations here: a renewal changes nothing, and what matters is that a stale holder gets none.
+    There are no durations here: a renewal by the holder changes nothing, and what matters is that nobody else gets one.
     """
-    require(s.serving[p] == k)
+    t = s.task[k]
+    require(s.serving[p] == k, s.held[p, t] != 0)
     require(holds_lease(s, p, k), protection="renewal-fenced")
-    s.holder[s.task[k]] = k
+    s.holder[t] = k
+    s.token[t] = s.held[p, t]
 
 
 @action(source="receipts, section 4: leases")

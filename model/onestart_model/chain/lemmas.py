@@ -33,8 +33,7 @@ def held_tokens_were_issued(s: State) -> Bool:
     """Nobody knows a token above that in the lease record, and a record that names a holder is legible."""
     return forall(Process, Task, lambda p, t: s.held[p, t] <= s.token[t]) & forall(
         Task,
-        lambda t: (s.barrier[t] <= s.token[t])
-        & implies(s.holder[t] != NONE, (s.token[t] != 0) & ~s.lease_damaged[t]),
+        lambda t: (s.barrier[t] <= s.token[t]) & implies(s.holder[t] != NONE, (s.token[t] != 0) & ~s.lease_damaged[t]),
     )
 
 
@@ -44,9 +43,7 @@ def no_token_is_held_twice(s: State) -> Bool:
     return forall(
         Process,
         Process,
-        lambda p, q: implies(
-            p != q, forall(Task, lambda t: (s.held[p, t] == 0) | (s.held[p, t] != s.held[q, t]))
-        ),
+        lambda p, q: implies(p != q, forall(Task, lambda t: (s.held[p, t] == 0) | (s.held[p, t] != s.held[q, t]))),
     )
 
 
@@ -61,10 +58,10 @@ def what_runs_was_launched(s: State) -> Bool:
     """Only a launched key runs, has a session, or has an ended attempt; and an ended one does not run."""
     return forall(
         Key,
-        lambda k: implies(
-            s.running[k] | (s.session[k] != Session.ABSENT) | (s.attempt[k] == Attempt.ENDED), s.launched[k]
-        )
-        & implies(s.attempt[k].one_of(Attempt.ENDED, Attempt.CLOSED), ~s.running[k]),
+        lambda k: (
+            implies(s.running[k] | (s.session[k] != Session.ABSENT) | (s.attempt[k] == Attempt.ENDED), s.launched[k])
+            & implies(s.attempt[k].one_of(Attempt.ENDED, Attempt.CLOSED), ~s.running[k])
+        ),
     )
 
 
@@ -88,9 +85,7 @@ def who_may_start_is_first(s: State) -> Bool:
     return forall(
         Process,
         Key,
-        lambda p, k: implies(
-            may_start(s, p, k), ~s.launched[k] & (s.attempt[k] != Attempt.CLOSED) & ~s.closed[k]
-        ),
+        lambda p, k: implies(may_start(s, p, k), ~s.launched[k] & (s.attempt[k] != Attempt.CLOSED) & ~s.closed[k]),
     )
 
 
@@ -121,9 +116,7 @@ def closed_keys_stay_closed(s: State) -> Bool:
     """A key whose caller was told that it is closed has a completed receipt, and no attempt that could go on."""
     return forall(
         Key,
-        lambda k: implies(
-            s.closed[k], completed(s, k) & ~s.attempt[k].one_of(Attempt.OFFERED, Attempt.INTENDED)
-        ),
+        lambda k: implies(s.closed[k], completed(s, k) & ~s.attempt[k].one_of(Attempt.OFFERED, Attempt.INTENDED)),
     )
 
 
@@ -132,9 +125,7 @@ def accepted_before_attempted(s: State) -> Bool:
     """A key with an attempt, a note or a process in the callback has an accepted command."""
     return forall(
         Key,
-        lambda k: implies(
-            (s.attempt[k] != Attempt.ABSENT) | s.noted[k], s.receipt[k] != Receipt.ABSENT
-        ),
+        lambda k: implies((s.attempt[k] != Attempt.ABSENT) | s.noted[k], s.receipt[k] != Receipt.ABSENT),
     ) & forall(Process, Key, lambda p, k: implies(s.serving[p] == k, s.receipt[k] != Receipt.ABSENT))
 
 
@@ -157,9 +148,7 @@ def who_may_start_engages_the_task(s: State) -> Bool:
     """While a process may start a key, no other key of the task runs or has a recorded intent."""
     return forall(
         Process,
-        lambda p: forall(
-            Key, Key, lambda k, o: implies(may_start(s, p, k) & _rivals(s, k, o), ~_engages(s, o))
-        ),
+        lambda p: forall(Key, Key, lambda k, o: implies(may_start(s, p, k) & _rivals(s, k, o), ~_engages(s, o))),
     )
 
 

@@ -18,14 +18,13 @@ def one_key_at_most_one_start(s: State) -> Bool:
 @invariant(layer="effect", source="receipts, section 4: one dispatcher serializes redispatch for the same task")
 def one_task_at_most_one_execution(s: State) -> Bool:
     """No two commands of one task are executed at the same time."""
-    return forall(
-        Key, Key, lambda a, b: implies((a != b) & (s.task[a] == s.task[b]), ~(s.running[a] & s.running[b]))
-    )
+    return forall(Key, Key, lambda a, b: implies((a != b) & (s.task[a] == s.task[b]), ~(s.running[a] & s.running[b])))
 
 
 @invariant(layer="attempt", source="design: one task at most one live lease")
 def one_task_at_most_one_live_lease(s: State) -> Bool:
     """At most one process passes the fence of a task."""
+
     def passes(p: Process, t: Task) -> Bool:
         return (s.held[p, t] == s.token[t]) & (s.holder[t] != NONE) & ~s.lease_damaged[t]
 
@@ -137,7 +136,9 @@ def bytes_are_never_destroyed(s: State, after: State) -> Bool:
     def session_kept(k: Key) -> Bool:
         return implies(s.session[k] != Session.ABSENT, after.session[k] != Session.ABSENT)
 
-    return forall(Key, lambda k: attempt_kept(k) & receipt_kept(k) & session_kept(k) & implies(s.noted[k], after.noted[k]))
+    return forall(
+        Key, lambda k: attempt_kept(k) & receipt_kept(k) & session_kept(k) & implies(s.noted[k], after.noted[k])
+    )
 
 
 @reachable(layer="start", source="receipts, section 3: I7")
@@ -146,12 +147,14 @@ def a_new_key_starts_after_a_cancelled_one(s: State) -> Bool:
     return exists(
         Key,
         Key,
-        lambda a, b: (a != b)
-        & (s.task[a] == s.task[b])
-        & (s.session[a] == Session.CANCELLED)
-        & (s.starts[a] == 1)
-        & (s.starts[b] == 1)
-        & s.running[b],
+        lambda a, b: (
+            (a != b)
+            & (s.task[a] == s.task[b])
+            & (s.session[a] == Session.CANCELLED)
+            & (s.starts[a] == 1)
+            & (s.starts[b] == 1)
+            & s.running[b]
+        ),
     )
 
 
@@ -164,9 +167,7 @@ def every_accepted_command_can_end(s: State) -> Bool:
 
     Held is only a command whose task has an illegible lease record; the rest needs nobody.
     """
-    return forall(
-        Key, lambda k: implies(s.receipt[k] != Receipt.ABSENT, completed(s, k) | s.lease_damaged[s.task[k]])
-    )
+    return forall(Key, lambda k: implies(s.receipt[k] != Receipt.ABSENT, completed(s, k) | s.lease_damaged[s.task[k]]))
 
 
 @can_still(avoiding=(*TROUBLE, "look_up"), source="design: otherwise an operator does")

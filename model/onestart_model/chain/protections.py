@@ -12,7 +12,10 @@ PROTECTIONS = (
     Protection("damage-is-not-absence", "A damaged attempt record is not read as if there were none."),
     Protection("notes-are-evidence", "A noted intent counts, even if no attempt record shows it."),
     Protection("results-are-evidence", "A completed receipt counts, even if no attempt record shows an end."),
-    Protection("one-lease-per-task", "A lease is taken only where the record is legible and names nobody, never from a live holder."),
+    Protection(
+        "one-lease-per-task",
+        "A lease is taken only where the record is legible and names nobody, never from a live holder.",
+    ),
     Protection("task-serial", "A start is intended only if no other key of the task may be executing."),
     Protection("fencing-token", "Intents, notes and sessions are written only under the lease's current token."),
     Protection("renewal-fenced", "A lease is renewed only by the process that still holds it."),

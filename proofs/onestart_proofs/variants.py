@@ -1,0 +1,83 @@
+"""The model without one of its protections: what fails then, by proof and by the shortest trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from attrs import field, frozen
+
+from onestart_model.catalog import Standard
+from onestart_model.counterexample import Counterexample
+from onestart_model.rules import INVARIANT, STEP, Model, Property
+from onestart_proofs.induction import Obligation, Options, Prover
+from onestart_proofs.search import Exploration, Report, explore
+from onestart_proofs.traces import trace
+from onestart_proofs.verdict import Verdict
+
+
+@frozen
+class Variant:
+    """What removing a protection does.
+
+    broken: the obligations that are no longer proved. failing: the promises seen broken in the enumeration, with the
+    number of steps that it takes. story: the shortest trace. scope: of the enumeration.
+    """
+
+    protection: str
+    broken: tuple[Obligation, ...]
+    failing: dict[str, int]
+    scope: str
+    story: Counterexample | None = field(repr=False)
+
+    @property
+    def needed(self) -> bool:
+        """Whether something fails without the protection, both by proof and by enumeration."""
+        return bool(self.broken) and self.story is not None
+
+
+def promises(model: Model) -> tuple[Property, ...]:
+    """The invariants and step invariants that are promised, without the lemmas."""
+    return tuple(p for p in model.of_kind(INVARIANT, STEP) if not p.supporting)
+
+
+def without(
+    model: Model,
+    protection: str,
+    instances: Iterable[Standard],
+    *,
+    options: Options | None = None,
+    report: Report | None = None,
+) -> Variant:
+    """Prove and enumerate the model without a protection.
+
+    instances: searched one after the other until a promise is broken; those that are small are searched to the end, so
+    that every promise that fails in them is seen.
+    """
+    broken = _broken_obligations(model, protection, options or Options())
+    for standard in instances:
+        exploration = _search(model, protection, standard, report)
+        failing = {name: s.level + (s.move is not None) for name, s in exploration.sightings.items()}
+        if failing:
+            first = min(failing, key=lambda name: failing[name])
+            story = trace(exploration, exploration.sightings[first])
+            ordered = dict(sorted(failing.items(), key=lambda item: item[1]))
+            return Variant(protection, broken, ordered, exploration.instance.scope, story)
+    return Variant(protection, broken, {}, exploration.instance.scope, None)
+
+
+def _search(model: Model, protection: str, standard: Standard, report: Report | None) -> Exploration:
+    instance = standard.instance(model, [protection])
+    names = [p.name for p in promises(model)]
+    whole = standard.profile == "quick"
+    return explore(instance, properties=names, stop=not whole, report=report)
+
+
+def _broken_obligations(model: Model, protection: str, options: Options) -> tuple[Obligation, ...]:
+    """Only the actions that mention the protection can have another outcome than in the whole model."""
+    prover = Prover(model, frozenset({protection}), options)
+    outcomes = (
+        prover.step(prop, action)
+        for prop, action in prover.tasks(None)
+        if action is not None and protection in action.protections
+    )
+    return tuple(outcome for outcome in outcomes if outcome.verdict is not Verdict.PROVED)
