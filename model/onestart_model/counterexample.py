@@ -50,14 +50,14 @@ class Counterexample:
         states: Sequence[State],
         steps: Sequence[Step],
         *,
-        property: str,
+        broken: str,
         source: str,
         inductive: bool = False,
     ) -> Counterexample:
         if len(states) != len(steps) + 1:
             raise RuleError("a trace has one state more than it has steps")
-        instance.model.property_named(property)
-        return cls(instance, tuple(states), tuple(steps), property, source, inductive)
+        instance.model.property_named(broken)
+        return cls(instance, tuple(states), tuple(steps), broken, source, inductive)
 
     def broken(self) -> bool:
         """Whether running the steps on the reference machine breaks the property at the end, and not before.
@@ -117,8 +117,8 @@ def _to_itf(kind: object, value: Value) -> Any:
     match kind, value:
         case MaybeType(), None:
             return "none"
-        case (MaybeType(of=sort), int()) | (SortType() as sort, int()):
-            return element(sort, value)
+        case (MaybeType(of=sort), int(index)) | (SortType() as sort, int(index)):
+            return element(sort, index)
         case _:
             return value
 
@@ -169,7 +169,7 @@ def _rebuild(document: dict[str, Any], meta: dict[str, Any], models: Sequence[Mo
         if state.rows != rows:
             raise RuleError(f"the rules as they are now lead to another state {index}")
     return Counterexample.of(
-        instance, states, steps, property=meta["property"], source=meta["source"], inductive=bool(meta["inductive"])
+        instance, states, steps, broken=meta["property"], source=meta["source"], inductive=bool(meta["inductive"])
     )
 
 

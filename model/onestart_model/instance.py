@@ -31,8 +31,9 @@ FixedValues = tuple[tuple[str, Row], ...]
 class Instance:
     """Sizes of all sorts, values of all limits, and budgets of causes; a cause without one is unlimited.
 
-    A budget may be shared: {"crash+damage": 2} allows two steps of either cause together. without: names of the protections that are removed. fixed: values of the fixed functions, one for each argument;
-    those left out take every value. Build one with `Instance.of`, which checks everything.
+    A budget may be shared: {"crash+damage": 2} allows two steps of either cause together. without: names of the
+    protections that are removed. fixed: values of the fixed functions, one for each argument; those left out take every
+    value. Build one with `Instance.of`, which checks everything.
     """
 
     model: Model
@@ -47,7 +48,7 @@ class Instance:
         cls,
         model: Model,
         *,
-        sizes: Mapping[type[Sort] | str, int],
+        sizes: Mapping[type[Sort], int] | Mapping[str, int],
         limits: Mapping[str, int] | None = None,
         budgets: Mapping[str, int] | None = None,
         without: Iterable[str] = (),
@@ -145,8 +146,8 @@ def show_value(kind: Type, value: Value) -> str:
     match kind, value:
         case (MaybeType(), None):
             return "none"
-        case (MaybeType(of=sort), int()) | (SortType() as sort, int()):
-            return element(sort, value)
+        case (MaybeType(of=sort), int(index)) | (SortType() as sort, int(index)):
+            return element(sort, index)
         case _, bool():
             return "yes" if value else "no"
         case _:
@@ -165,7 +166,7 @@ def _check_names(what: str, given: Mapping[str, int], wanted: Iterable[str], opt
 
 def _check_counts(what: str, counts: Mapping[str, int], *, least: int) -> None:
     for name, n in counts.items():
-        if not isinstance(n, int) or isinstance(n, bool) or n < least:
+        if type(n) is not int or n < least:
             raise RuleError(f"the {what} of {name} must be a whole number of at least {least}, not {n!r}")
 
 

@@ -92,7 +92,7 @@ def action(function: Callable[..., None] | None = None, /, *, source: str = "") 
 
 def environment(cause: str, *, source: str = "") -> Callable[[Callable[..., None]], Action]:
     """Declare what the environment does; the cause groups actions that an instance bounds together."""
-    if not isinstance(cause, str) or not cause or cause == SYSTEM:
+    if cause in ("", SYSTEM):
         raise RuleError('an environment action names its cause: @environment("crash"), "damage", "clock", ...')
     return lambda function: _action(function, cause, source)
 
@@ -110,10 +110,11 @@ def invariant(function: Callable[..., Any], /) -> Property: ...
 def invariant(*, layer: str = "", source: str = "", supporting: bool = False) -> Callable[[F], Property]: ...
 def invariant(function: Any = None, /, *, layer: str = "", source: str = "", supporting: bool = False) -> Any:
     """Declare what holds in every reachable state. supporting=True for a lemma that only carries the induction."""
-    options = {"layer": layer, "source": source, "supporting": supporting}
-    if function is None:
-        return lambda f: _property(f, INVARIANT, **options)
-    return _property(function, INVARIANT, **options)
+
+    def declare(f: Callable[..., Any]) -> Property:
+        return _property(f, INVARIANT, layer=layer, source=source, supporting=supporting)
+
+    return declare if function is None else declare(function)
 
 
 def step_invariant(
@@ -189,7 +190,8 @@ class Model:
         found = [rule for module in modules for rule in vars(module).values()]
         actions = _unique(rule for rule in found if isinstance(rule, Action))
         properties = _unique(rule for rule in found if isinstance(rule, Property))
-        for rule in (*actions, *properties):
+        rules: tuple[Action | Property, ...] = (*actions, *properties)
+        for rule in rules:
             if rule.schema is not schema:
                 raise RuleError(f"{rule.name} is a rule of another state than {state.__name__}")
         described = tuple(protections)

@@ -14,7 +14,7 @@ when its process crashes, a *ghost* one is only there to state a promise, and a 
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar, TypeVarTuple, Unpack, cast, get_args, get_origin, get_type_hints, overload
+from typing import Any, Generic, TypeVar, TypeVarTuple, cast, get_args, get_origin, get_type_hints, overload
 
 from attrs import frozen
 
@@ -37,7 +37,7 @@ V = TypeVar("V", bound=Term)
 C = TypeVar("C")
 
 
-class Fn(Generic[Unpack[Ks], V]):
+class Fn(Generic[*Ks, V]):
     """A state function, read as `s.attempt[k]` or `s.held[p, t]` and updated by assignment.
 
     Only declared, never constructed by a model: while a rule is read, a recorder stands in for it.

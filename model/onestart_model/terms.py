@@ -210,9 +210,8 @@ def coerce(value: object, wanted: Type) -> Node:
 
 def align(left: Node, other: object) -> tuple[Node, Node]:
     """Both sides of a comparison at one type; a Maybe may be compared with an element of its sort."""
-    if isinstance(other, Term) and isinstance(other.node.type, MaybeType) and isinstance(left.type, SortType):
-        if not isinstance(other, Nothing):
-            return coerce(wrap(left), other.node.type), other.node
+    if isinstance(left.type, SortType) and isinstance(other, Maybe):
+        return coerce(wrap(left), other.node.type), other.node
     right = coerce(other, left.type)
     if isinstance(left.type, StampType):
         check_same_group(left, right)
@@ -254,8 +253,9 @@ def disjunction(*parts: Bool) -> Bool:
 
 def ite(condition: Bool, yes: T, no: object) -> T:
     """yes where the condition holds, else no; both of one type."""
-    term = yes if isinstance(yes, Term) else wrap(Literal(yes, BOOL if isinstance(yes, bool) else NUMBER))
-    left, right = align(term.node, no)
+    if not isinstance(yes, Term):
+        raise RuleError("ite(condition, yes, no): `yes` must be a state value; swap the two if only `no` is one")
+    left, right = align(yes.node, no)
     return wrap(Apply("ite", (coerce(condition, BOOL), left, right), left.type))  # type: ignore[return-value]
 
 

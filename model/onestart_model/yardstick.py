@@ -7,8 +7,30 @@ The protection "no fresh offer over damage" is what the published model calls it
 import sys
 
 from onestart_model import (
-    NONE, Bool, Enumeration, Fn, Maybe, Model, Number, Protection, Sort, action, durable, environment, forall, forget,
-    ghost, implies, invariant, ite, limit, member, protected, require, state, volatile,
+    NONE,
+    Bool,
+    Enumeration,
+    Fn,
+    Maybe,
+    Model,
+    Number,
+    Protection,
+    Sort,
+    action,
+    durable,
+    environment,
+    forall,
+    forget,
+    ghost,
+    implies,
+    invariant,
+    ite,
+    limit,
+    member,
+    protected,
+    require,
+    state,
+    volatile,
 )  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """Bounded model checking: is there a trace of a given length, in an instance of a given size?
 
-The cells of the state after each step are bit vectors, and a number chosen for each step says which ground action it is.
-A satisfying assignment is a trace, which the reference machine then repeats. It finds short traces without visiting the
-states on the way, and says nothing beyond its depth: an empty result is undetermined, never proved.
+The cells of the state after each step are bit vectors, and a number chosen for each step says which ground action it
+is. A satisfying assignment is a trace, which the reference machine then repeats. It finds short traces without visiting
+the states on the way, and says nothing beyond its depth: an empty result is undetermined, never proved.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ class _Unrolling:
             steps.append(self._model.actions[number].step)
             states.append(machine.apply(states[-1], steps[-1]))
         return Counterexample.of(
-            self._model.instance, states, steps, property=self._prop.name, source="bounded model checking"
+            self._model.instance, states, steps, broken=self._prop.name, source="bounded model checking"
         )
 
 
@@ -216,5 +216,4 @@ def _width(model: GroundModel, index: int, depth: int) -> int:
 
 
 def _spent(solver: Any) -> int:
-    statistics = solver.statistics()
-    return int(statistics.get_key_value("rlimit count")) if "rlimit count" in statistics.keys() else 0
+    return sum(int(value) for key, value in solver.statistics() if key == "rlimit count")

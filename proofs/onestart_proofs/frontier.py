@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from onestart_proofs.packing import Layout, Words, stamp_group
 from onestart_proofs.symmetry import Canonical
 
 Rows = npt.NDArray[np.intp]
+Choices = tuple[tuple[Expr, bool], ...]
 
 
 @frozen(eq=False)
@@ -41,7 +43,7 @@ class StampError(RuleError):
 class _Compiled:
     """clear and constant: what every successor loses and gains in each word. computed: the other cells.
 
-    raised: computed stamps that are new, each with the other cells of its group.
+    raised: new stamps, each with the choices under which it is taken and the cells of its group.
     """
 
     number: int
@@ -49,7 +51,7 @@ class _Compiled:
     clear: npt.NDArray[np.uint64]
     constant: npt.NDArray[np.uint64]
     computed: tuple[tuple[int, Expr], ...]
-    raised: tuple[tuple[Expr, tuple[int, ...]], ...]
+    raised: tuple[tuple[Expr, Choices, tuple[int, ...]], ...]
 
 
 class Expander:
@@ -77,12 +79,17 @@ class Expander:
                 constant[field.word] |= np.uint64(value.value << field.shift)
             else:
                 computed.append((cell, value))
-        raised = tuple((value, self._group(cell)) for cell, value in computed if _adds(value) and self._group(cell))
+        raised = tuple(
+            (new, choices, self._group(cell))
+            for cell, value in computed
+            if cell in self._stamps
+            for new, choices in _increments(value, ())
+        )
         return _Compiled(number, action, clear, constant, tuple(computed), raised)
 
     def _group(self, cell: int) -> tuple[int, ...]:
         group = stamp_group(self.model, cell)
-        return () if group is None else tuple(i for i in self._stamps if stamp_group(self.model, i) == group)
+        return tuple(i for i in self._stamps if stamp_group(self.model, i) == group)
 
     def evaluate(self, states: Words) -> Registers:
         """Every expression of the rules on a block."""
@@ -122,15 +129,15 @@ class Expander:
             column = registers[value][rows]
             self._check_range(move, cell, column)
             successors[field.word] |= column.astype(np.uint64) << np.uint64(field.shift)
-        for value, group in move.raised:
-            self._check_highest(move, registers[value][rows], group, states[:, rows])
+        for new, choices, group in move.raised:
+            self._check_highest(move, registers[new][rows], _chosen(registers, rows, choices), group, states[:, rows])
         return successors
 
-    def _check_highest(self, move: _Compiled, raised: Any, group: tuple[int, ...], states: Words) -> None:
+    def _check_highest(self, move: _Compiled, new: Any, chosen: Any, group: tuple[int, ...], states: Words) -> None:
         for cell in group:
             field = self.layout.fields[cell]
             other = (states[field.word] >> np.uint64(field.shift)) & np.uint64(field.mask)
-            if (raised <= other).any():
+            if (chosen & (new <= other)).any():
                 name = move.action.step.action
                 raise StampError(f"{name} takes next() of a stamp that is not the highest of its group")
 
@@ -142,5 +149,17 @@ class Expander:
             raise RuleError(f"{move.action.step.action} takes {info.function.name} beyond its bound {info.size - 1}")
 
 
-def _adds(value: Expr) -> bool:
-    return isinstance(value, Op) and (value.op == "add" or any(_adds(part) for part in value.operands))
+def _increments(value: Expr, choices: Choices) -> Iterator[tuple[Expr, Choices]]:
+    match value:
+        case Op(op="add"):
+            yield value, choices
+        case Op(op="ite", operands=(condition, yes, no)):
+            yield from _increments(yes, (*choices, (condition, True)))
+            yield from _increments(no, (*choices, (condition, False)))
+
+
+def _chosen(registers: Registers, rows: Rows, choices: Choices) -> npt.NDArray[np.bool_]:
+    chosen = np.ones(len(rows), dtype=np.bool_)
+    for condition, wanted in choices:
+        chosen &= registers[condition][rows].astype(np.bool_) == wanted
+    return chosen

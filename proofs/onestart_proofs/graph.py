@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import networkx as nx
 import numpy as np
@@ -17,6 +18,7 @@ from onestart_proofs.search import BLOCK, Component, Exploration, Sighting
 
 MOST_NODES = 200_000
 Flags = npt.NDArray[np.bool_]
+Graph: TypeAlias = "nx.MultiDiGraph[tuple[int, int]]"
 
 
 @frozen
@@ -94,14 +96,14 @@ def _reaches(component: Component, states: Words, good: Flags, allowed: frozense
     return np.unique(np.concatenate(hits)) if hits else np.empty(0, dtype=np.intp)
 
 
-def to_networkx(exploration: Exploration) -> nx.MultiDiGraph:
+def to_networkx(exploration: Exploration) -> Graph:
     """The reduced graph: nodes (component, number) with their level, edges with the action that makes them.
 
     Raises RuleError if it has more than 200,000 nodes, for which networkx is too slow.
     """
     if exploration.states > MOST_NODES:
         raise RuleError(f"{exploration.states:,} states are too many to export; the most is {MOST_NODES:,}")
-    graph = nx.MultiDiGraph()
+    graph: Graph = nx.MultiDiGraph()
     for number, component in enumerate(exploration.components):
         graph.add_nodes_from(((number, n), {"level": level_of(component, n)}) for n in range(component.visited.count))
         for first, states in component.blocks(0, component.visited.count):

@@ -7,7 +7,7 @@ an element of a sort from 1 up with 0 for NONE.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 
 from attrs import field, frozen
@@ -396,7 +396,7 @@ def _is_boolean(g: Grounder, e: Expr) -> bool:
     return False
 
 
-_FOLDS = {
+_FOLDS: Mapping[str, Callable[..., Expr | None]] = {
     "not": _fold_not,
     "and": lambda g, *parts: _fold_junction("and", g, parts),
     "or": lambda g, *parts: _fold_junction("or", g, parts),

@@ -242,7 +242,7 @@ class Prover:
         trace = None
         if prop in self.model.properties:
             trace = Counterexample.of(
-                state.instance, [state, after], [step], property=prop.name, source="proof", inductive=True
+                state.instance, [state, after], [step], broken=prop.name, source="proof", inductive=True
             )
         return Obligation(prop.name, action.name, Verdict.NOT_INDUCTIVE, (), _spent(solver), trace)
 
@@ -261,8 +261,7 @@ def _first(condition: Node) -> Node:
 
 
 def _spent(solver: Any) -> int:
-    statistics = solver.statistics()
-    return int(statistics.get_key_value("rlimit count")) if "rlimit count" in statistics.keys() else 0
+    return sum(int(value) for key, value in solver.statistics() if key == "rlimit count")
 
 
 class _Reader:
@@ -287,7 +286,8 @@ class _Reader:
         value = self._model.eval(term, model_completion=True)
         if isinstance(kind, EnumType):
             return str(value).rpartition(".")[2]
-        return value.as_long() if kind == NUMBER or isinstance(kind, StampType) else z3.is_true(value)
+        number = kind == NUMBER or isinstance(kind, StampType)
+        return int(value.as_long()) if number else bool(z3.is_true(value))
 
     def _index(self, sort: SortType, term: Any) -> int:
         elements = self._universe[sort]

@@ -115,7 +115,7 @@ def _clusters(model: GroundModel) -> list[list[int]]:
     clusters: list[list[int]] = []
     current: list[int] = []
     used = 0
-    for index, cell in enumerate(model.cells):
+    for index in range(len(model.cells)):
         group = stamp_group(model, index)
         if group is not None:
             groups.setdefault(group, []).append(index)

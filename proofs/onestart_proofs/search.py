@@ -18,7 +18,7 @@ from onestart_proofs.frontier import Expander, Rows, StampError
 from onestart_proofs.ground import GroundModel, ground
 from onestart_proofs.packing import Layout, Words, lay_out
 from onestart_proofs.symmetry import Canonical, representatives
-from onestart_proofs.visited import Visited, visited_for
+from onestart_proofs.visited import Visited
 
 BLOCK = 1 << 15
 
@@ -181,7 +181,7 @@ class _Search:
         layout = lay_out(model)
         canonical = Canonical(model, layout, symmetry=self._symmetry)
         expander = Expander(model, layout, canonical, tuple(model.conditions.values()))
-        visited = visited_for(model, layout)
+        visited = Visited(layout.words)
         visited.add(canonical.states(layout.pack(model.initial)[:, None]))
         return Component(model, layout, canonical, expander, visited)
 

@@ -13,10 +13,9 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from onestart_model.expression import MaybeType, RuleError, SortType
+from onestart_model.expression import MaybeType, RuleError, SortType, Value
 from onestart_model.instance import FixedValues, Instance, Row
 from onestart_model.rules import Model
-from onestart_model.state import FIXED
 from onestart_proofs.ground import GroundModel
 from onestart_proofs.packing import Chunk, Layout, Words, stamp_group
 
@@ -118,10 +117,10 @@ def _renamed_row(instance: Instance, name: str, row: Row, permutation: Permutati
     return tuple(result)
 
 
-def _renamed_value(model: Model, name: str, value: object, permutation: Permutation) -> object | None:
+def _renamed_value(model: Model, name: str, value: Value, permutation: Permutation) -> Value:
     match model.schema[name].type, value:
-        case (SortType() as sort, int()) | (MaybeType(of=sort), int()):
-            return permutation[sort][value]
+        case (SortType() as sort, int(index)) | (MaybeType(of=sort), int(index)):
+            return permutation[sort][index]
         case _:
             return value
 
@@ -189,4 +188,5 @@ def _counts_below(values: npt.NDArray[np.uint64], j: int, own: npt.NDArray[np.ui
     first = np.ones(values.shape[1], dtype=np.bool_)
     for earlier in range(j):
         first &= values[earlier] != values[j]
-    return ((values[j] > 0) & (values[j] < own) & first).astype(np.uint64)
+    below: Table = ((values[j] > 0) & (values[j] < own) & first).astype(np.uint64)
+    return below

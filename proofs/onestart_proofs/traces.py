@@ -31,7 +31,7 @@ def trace(exploration: Exploration, sighting: Sighting) -> Counterexample:
     component = exploration.components[sighting.component]
     way = _Way(_back(component, sighting.level, sighting.state), sighting.move)
     states, steps = _forward(exploration, component, way, sighting)
-    return Counterexample.of(exploration.instance, states, steps, property=sighting.property, source="enumeration")
+    return Counterexample.of(exploration.instance, states, steps, broken=sighting.property, source="enumeration")
 
 
 def _back(component: Component, level: int, state: int) -> tuple[Words, ...]:

@@ -84,7 +84,8 @@ class Visited:
         self._numbers[places] = np.arange(self.count, count, dtype=np.int32)
         self._states[:, self.count : count] = winners
         self.count = count
-        return ~won
+        lost: npt.NDArray[np.bool_] = ~won
+        return lost
 
     def _rehash(self) -> None:
         """Find a slot in the new table for every known state; they keep their numbers."""
@@ -122,8 +123,5 @@ def _hash(states: Words, capacity: int) -> Slots:
         mixed *= _MULTIPLIER
     mixed ^= mixed >> np.uint64(32)
     mixed *= _MULTIPLIER
-    return (mixed >> np.uint64(64 - (capacity.bit_length() - 1))).astype(np.int64)
-
-
-def visited_for(model: object, layout: object) -> Visited:
-    return Visited(layout.words)
+    slots: Slots = (mixed >> np.uint64(64 - (capacity.bit_length() - 1))).astype(np.int64)
+    return slots

@@ -24,8 +24,9 @@ def claim(s: State, p: Process, k: Key) -> None:
     require(serves(s, p, k, Stage.ENTERED), fresh | in_doubt(s, k))
     require(lease_free(s, k), protection="one-lease-per-task")
     t = s.task[k]
+    own_token = protected("token-per-acquisition") | (s.token[t] == 0)
     s.holder[t] = k
-    s.token[t] = s.token[t].next()
+    s.token[t] = ite(own_token, s.token[t].next(), s.token[t])
     s.held[p, t] = s.token[t]
     s.stage[p] = Stage.CLAIMED
 

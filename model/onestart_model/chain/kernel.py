@@ -6,7 +6,7 @@ entering the callback a process is free, and `enter` asks nothing of the receipt
 
 from __future__ import annotations
 
-from onestart_model import Bool, action, environment, forget, protected, require
+from onestart_model import Bool, action, environment, forget, require
 from onestart_model.chain.evidence import (
     RESULTS,
     answer,

@@ -1,8 +1,8 @@
 """Supporting invariants: together with the promises they are inductive, so the proof holds for any number of elements.
 
-They tell why there is one start. A process *may start* a key if it is confirmed and the executor does not bar it. Such a
-process is the only one for its key, the key has not been launched, and its task is engaged by no other key. All of it
-rests on the fence while the intent is recorded and noted, and on the bar afterwards, when no fence can help any more.
+They tell why there is one start. A process *may start* a key if it is confirmed and the executor does not bar it.
+Such a process is the only one for its key, the key has not been launched, and its task is engaged by no other key. All
+of it rests on the fence while the intent is recorded and noted, and on the bar afterwards, when no fence helps.
 """
 
 from __future__ import annotations

@@ -84,7 +84,10 @@ def a_lost_lease_stays_lost(s: State, after: State) -> Bool:
 @step_invariant(layer="start", source="design: no start after a refusal; a cancelled key never starts again")
 def no_start_after_refusal_or_cancellation(s: State, after: State) -> Bool:
     """Once a caller has been told that a key is closed, or its session was cancelled, it does not start."""
-    closed = lambda k: s.closed[k] | (s.session[k] == Session.CANCELLED)  # noqa: E731
+
+    def closed(k: Key) -> Bool:
+        return s.closed[k] | (s.session[k] == Session.CANCELLED)
+
     return forall(Key, lambda k: implies(closed(k), after.starts[k] == s.starts[k]))
 
 

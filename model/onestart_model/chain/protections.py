@@ -16,6 +16,7 @@ PROTECTIONS = (
         "one-lease-per-task",
         "A lease is taken only where the record is legible and names nobody, never from a live holder.",
     ),
+    Protection("token-per-acquisition", "Every acquisition of a lease gets a token of its own, not its holder's name."),
     Protection("task-serial", "A start is intended only if no other key of the task may be executing."),
     Protection("fencing-token", "Intents, notes and sessions are written only under the lease's current token."),
     Protection("renewal-fenced", "A lease is renewed only by the process that still holds it."),
