@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib.metadata import EntryPoint, entry_points
+from io import TextIOWrapper
 
 import click
 
@@ -27,21 +28,51 @@ def _load(point: EntryPoint) -> click.Command:
     try:
         command = point.load()
     except ModuleNotFoundError as error:
-        missing = f"`onestart {point.name}` needs {error.name}: install it with  pip install 'onestart[check]'"
-        return click.Command(point.name, callback=lambda: _refuse(missing), short_help="(not installed)")
+        missing = f"`{point.name}` needs {error.name}: install it with  pip install 'onestart[check]'"
+
+        def refuse() -> None:
+            raise click.UsageError(missing)
+
+        return click.Command(point.name, callback=refuse, short_help="(not installed)")
     if not isinstance(command, click.Command):
         raise TypeError(f"entry point {point.name} is no click command")
     return command
 
 
-def _refuse(message: str) -> None:
-    raise click.UsageError(message)
-
-
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="onestart", message="%(prog)s %(version)s")
-def main() -> None:
+def onestart() -> None:
     """One idempotency key, at most one start: the evidence."""
+
+
+def main() -> None:
+    """Run the command. What a user can get wrong ends in one line and exit code 2, never in a traceback."""
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
+        if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command with these arguments; returns its exit code."""
+    try:
+        result = onestart.main(arguments, prog_name="onestart", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx else "")
+        return 2
+    except click.ClickException as error:
+        return _complain(error.format_message())
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("onestart: interrupted", err=True)
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 141
+    except MemoryError:
+        return _complain("out of memory: choose a smaller instance, or a limit such as --max-memory")
+
+
+def _complain(message: str) -> int:
+    click.echo(f"onestart: {' '.join(message.split())}", err=True)
+    return 2

@@ -172,7 +172,7 @@ class _Search:
                 reason = str(error)
                 break
             self._tell(components)
-            reason = self._end(components) if open_ or self._violated() else ""
+            reason = self._end(components) if open_ or (self._stop and self._violated()) else ""
         seconds = time.perf_counter() - self._start
         return Exploration(self._instance, tuple(components), self._sightings, self._fired, not reason, reason, seconds)
 
@@ -229,7 +229,9 @@ class _Search:
 
     def _end(self, components: list[Component]) -> str:
         if self._stop and self._violated():
-            return "a property is violated"
+            return "a violation"
+        if self._checked and all(p.name in self._sightings for p in self._checked):
+            return "everything asked for having been seen"
         states = sum(c.visited.count for c in components)
         if self._limits.states is not None and states >= self._limits.states:
             return f"the limit of {self._limits.states:,} states"

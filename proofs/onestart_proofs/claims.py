@@ -1,0 +1,80 @@
+"""Claims: what has been found out, of what, how, and with which scope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from attrs import asdict, frozen
+
+from onestart_model.rules import CAN_STILL, REACHABLE, Property
+from onestart_proofs.graph import Stuck
+from onestart_proofs.induction import INITIALLY, Proof
+from onestart_proofs.search import Exploration
+from onestart_proofs.verdict import Verdict, worst
+
+ALL_SIZES = "all sizes"
+
+
+@frozen
+class Claim:
+    """subject: the name of a property, protection or action. method: induction, enumeration, bounded, vacuity, removal.
+
+    scope: "all sizes", or the instance in words. detail: what the verdict rests on, for people.
+    """
+
+    subject: str
+    method: str
+    scope: str
+    verdict: Verdict
+    detail: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "verdict": str(self.verdict)}
+
+
+def overall(claims: Iterable[Claim]) -> Verdict:
+    return worst(claim.verdict for claim in claims)
+
+
+def proof_claims(proof: Proof) -> list[Claim]:
+    """One claim for each property that was proved, or not."""
+    claims = []
+    for name in dict.fromkeys(o.property for o in proof.obligations):
+        obligations = proof.of(name)
+        failed = [o for o in obligations if o.verdict is not Verdict.PROVED]
+        detail = f"{len(obligations)} obligations"
+        if failed:
+            detail = f"{len(failed)} of {detail}, first {failed[0].action}"
+            detail += f": {failed[0].reason}" if failed[0].reason else ""
+        verdict = proof.verdict_of(name)
+        if verdict is Verdict.REFUTED and all(o.action != INITIALLY for o in failed):
+            verdict = Verdict.NOT_INDUCTIVE
+        claims.append(Claim(name, "induction", ALL_SIZES, verdict, detail))
+    return claims
+
+
+def exploration_claims(exploration: Exploration, properties: Iterable[Property]) -> list[Claim]:
+    """One claim for each property that the exploration could decide; what can still happen is decided elsewhere."""
+    return [_of_property(exploration, p) for p in properties if p.kind != CAN_STILL]
+
+
+def _of_property(exploration: Exploration, prop: Property) -> Claim:
+    sighting = exploration.sightings.get(prop.name)
+    covered = f"{exploration.states:,} states"
+    seen, unseen = Verdict.REFUTED, Verdict.PROVED
+    if prop.kind == REACHABLE:
+        seen, unseen = Verdict.PROVED, Verdict.REFUTED
+    if sighting is not None:
+        steps = sighting.level + (sighting.move is not None)
+        return Claim(prop.name, "enumeration", exploration.instance.scope, seen, f"after {steps} steps")
+    if not exploration.complete:
+        detail = f"{covered} covered, ended by {exploration.reason}"
+        return Claim(prop.name, "enumeration", exploration.instance.scope, Verdict.UNDETERMINED, detail)
+    return Claim(prop.name, "enumeration", exploration.instance.scope, unseen, covered)
+
+
+def stuck_claim(exploration: Exploration, stuck: Stuck) -> Claim:
+    verdict = Verdict.PROVED if not stuck.stuck else Verdict.REFUTED
+    detail = f"from all {stuck.states:,} states" if not stuck.stuck else f"not from {stuck.stuck:,} of {stuck.states:,}"
+    return Claim(stuck.property, "enumeration", exploration.instance.scope, verdict, detail)

@@ -1,0 +1,1 @@
+"""The sub-commands of `onestart` that are about models: prove, explore, check, explain, show."""

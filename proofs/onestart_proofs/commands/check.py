@@ -1,0 +1,171 @@
+"""onestart check: all the evidence there is, in one summary."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from onestart_model.catalog import PROFILES
+from onestart_model.rules import CAN_STILL, INVARIANT, REACHABLE, STEP
+from onestart_proofs.claims import Claim, overall
+from onestart_proofs.commands.options import (
+    ModelCommand,
+    chosen_entry,
+    chosen_options,
+    json_option,
+    model_option,
+    proof_options,
+    save_option,
+    save_traces,
+)
+from onestart_proofs.commands.screen import Screen, colored
+from onestart_proofs.evidence import Evidence, gather
+from onestart_proofs.variants import Variant
+from onestart_proofs.verdict import Verdict
+
+
+@click.command(cls=ModelCommand)
+@model_option
+@click.option("--profile", type=click.Choice(PROFILES), default="standard", show_default=True, help="How much.")
+@proof_options
+@save_option
+@json_option
+@click.pass_context
+def check(
+    ctx: click.Context, model: str, profile: str, seed: int, resources: int, save: Path | None, as_json: bool
+) -> None:
+    """Prove, enumerate, and remove every protection in turn; say what holds, how far, and what each is for."""
+    entry = chosen_entry(model)
+    screen = Screen(quiet=as_json)
+    evidence = gather(entry, profile=profile, options=chosen_options(seed, resources), phase=screen.phase)
+    stories = [v.story for v in evidence.variants if v.story is not None]
+    written = save_traces(save, [*evidence.traces, *stories])
+    _show(screen, evidence, written)
+    if as_json:
+        screen.raw(json.dumps(_document(evidence, profile, seed), indent=1))
+    ctx.exit(overall(evidence.claims).value)
+
+
+def _show(screen: Screen, evidence: Evidence, written: list[Path]) -> None:
+    screen.line()
+    _show_promises(screen, evidence)
+    _show_possibilities(screen, evidence)
+    _show_protections(screen, evidence)
+    _show_instances(screen, evidence)
+    _show_vacuity(screen, evidence)
+    for trace in evidence.traces[:1]:
+        screen.story(trace)
+    verdict = overall(evidence.claims)
+    screen.line(f"[bold]{evidence.entry.model.name}[/bold]: {colored(verdict)}")
+    if written:
+        screen.line(f"wrote {len(written)} traces; read one with  onestart show {written[0]}")
+    screen.line("next:  onestart explain NAME   or   onestart explore --without PROTECTION")
+
+
+def _claim(evidence: Evidence, subject: str, method: str, scope: str | None = None) -> Claim | None:
+    found = (c for c in evidence.claims if c.subject == subject and c.method == method)
+    return next((c for c in found if scope is None or c.scope == scope), None)
+
+
+def _cell(claim: Claim | None, text: str | None = None) -> str:
+    return "" if claim is None else colored(claim.verdict, text or f"{claim.verdict}, {claim.detail}")
+
+
+def _show_promises(screen: Screen, evidence: Evidence) -> None:
+    rows, lemmas = [], []
+    for prop in evidence.entry.model.of_kind(INVARIANT, STEP):
+        proved = _claim(evidence, prop.name, "induction")
+        enumerated = [_claim(evidence, prop.name, "enumeration", e.scope) for e in evidence.enumerated]
+        if prop.supporting:
+            lemmas += [c for c in (proved, *enumerated) if c is not None]
+            continue
+        cells = [_cell(c, str(c.verdict)) if c else "" for c in enumerated]
+        rows.append((prop.name, prop.layer, _cell(proved), *cells))
+    verdict = overall(lemmas)
+    count = len({c.subject for c in lemmas})
+    rows.append((f"{count} supporting invariants", "", colored(verdict), *([""] * len(evidence.enumerated))))
+    columns = ("promise", "layer", "all sizes", *(e.standard.name for e in evidence.enumerated))
+    screen.table("What holds in every state, or of every step", columns, rows)
+
+
+def _show_possibilities(screen: Screen, evidence: Evidence) -> None:
+    rows = []
+    for prop in evidence.entry.model.of_kind(REACHABLE, CAN_STILL):
+        for claim in (c for c in evidence.claims if c.subject == prop.name):
+            rows.append((prop.name, colored(claim.verdict), claim.detail, claim.scope))
+    screen.table("What can happen", ("property", "verdict", "by", "scope"), rows)
+
+
+def _show_protections(screen: Screen, evidence: Evidence) -> None:
+    rows = [(v.protection, _broken(v), _failing(v)) for v in evidence.variants]
+    screen.table(
+        "What fails without a protection",
+        ("protection", "proof fails for", "promises broken, and the steps it takes"),
+        rows,
+    )
+
+
+def _broken(variant: Variant) -> str:
+    if not variant.broken:
+        return colored(Verdict.REFUTED, "nothing")
+    first = variant.broken[0]
+    more = f" and {len(variant.broken) - 1} more" if len(variant.broken) > 1 else ""
+    return f"{first.property} over {first.action}{more}"
+
+
+def _failing(variant: Variant) -> str:
+    if not variant.failing:
+        return colored(Verdict.REFUTED, "nothing")
+    return "\n".join(f"{name}: {steps}" for name, steps in variant.failing.items())
+
+
+def _show_instances(screen: Screen, evidence: Evidence) -> None:
+    rows = [
+        (e.standard.name, e.scope, f"{e.states:,}", f"{e.generated:,}", "all" if e.complete else "not all")
+        for e in evidence.enumerated
+    ]
+    screen.table("Instances, up to symmetry", ("instance", "scope", "states", "steps", "searched"), rows)
+
+
+def _show_vacuity(screen: Screen, evidence: Evidence) -> None:
+    claims = [c for c in evidence.claims if c.method == "vacuity"]
+    failed = [c for c in claims if c.verdict is not Verdict.PROVED]
+    removed = [c for c in evidence.claims if c.method == "removal"]
+    needed = [c for c in removed if c.verdict is Verdict.PROVED]
+    screen.line(
+        f"Not vacuous: {len(claims) - len(failed)} of {len(claims)} actions and antecedents occur, "
+        f"{len(needed)} of {len(removed)} protections are needed."
+    )
+    for claim in failed:
+        screen.line(f"  {colored(claim.verdict)}: {claim.subject} {claim.detail}")
+
+
+def _document(evidence: Evidence, profile: str, seed: int) -> dict[str, object]:
+    return {
+        "model": evidence.entry.model.name,
+        "profile": profile,
+        "seed": seed,
+        "verdict": str(overall(evidence.claims)),
+        "claims": [claim.to_json() for claim in evidence.claims],
+        "instances": [
+            {
+                "name": e.standard.name,
+                "scope": e.scope,
+                "states": e.states,
+                "generated": e.generated,
+                "levels": e.levels,
+            }
+            for e in evidence.enumerated
+        ],
+        "protections": [
+            {
+                "name": v.protection,
+                "obligations": [f"{o.property} over {o.action}" for o in v.broken],
+                "promises": v.failing,
+                "scope": v.scope,
+            }
+            for v in evidence.variants
+        ],
+    }

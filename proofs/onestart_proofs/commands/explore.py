@@ -1,0 +1,184 @@
+"""onestart explore: all reachable states of an instance."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+import networkx as nx
+from attrs import define, field
+
+from onestart_model.catalog import Entry
+from onestart_model.counterexample import Counterexample
+from onestart_model.expression import RuleError
+from onestart_model.instance import Instance
+from onestart_model.rules import CAN_STILL, REACHABLE, Property
+from onestart_proofs.claims import Claim, exploration_claims, overall, stuck_claim
+from onestart_proofs.commands.options import (
+    ModelCommand,
+    Pairs,
+    chosen_entry,
+    instance_options,
+    json_option,
+    model_option,
+    own_instance,
+    property_option,
+    save_option,
+    save_traces,
+    without_option,
+)
+from onestart_proofs.commands.screen import Screen, colored
+from onestart_proofs.evidence import describe, ladder
+from onestart_proofs.graph import can_still, to_networkx
+from onestart_proofs.search import Exploration, Limits
+from onestart_proofs.search import explore as search
+from onestart_proofs.traces import trace
+
+
+@define
+class _Result:
+    exploration: Exploration
+    claims: list[Claim] = field(factory=list)
+    traces: list[Counterexample] = field(factory=list)
+
+
+@click.command(cls=ModelCommand)
+@model_option
+@instance_options
+@without_option
+@property_option
+@click.option("--no-symmetry", is_flag=True, help="Keep states that differ only by a renaming of elements.")
+@click.option("--max-states", type=int, help="End undetermined beyond this many states.")
+@click.option("--max-memory", type=int, metavar="MB", help="End undetermined beyond this much memory.")
+@click.option("--graph", type=click.Path(dir_okay=False, path_type=Path), help="Write the graph as GraphML.")
+@save_option
+@json_option
+@click.pass_context
+def explore(
+    ctx: click.Context,
+    model: str,
+    name: str | None,
+    sizes: Pairs,
+    budgets: Pairs,
+    limits: Pairs,
+    without: tuple[str, ...],
+    properties: tuple[str, ...],
+    no_symmetry: bool,
+    max_states: int | None,
+    max_memory: int | None,
+    graph: Path | None,
+    save: Path | None,
+    as_json: bool,
+) -> None:
+    """Search every reachable state, and check what is promised in each.
+
+    Without sizes, the model's standard instances are searched: one after the other until something fails, if a
+    protection is removed, else the first that has no budgets and shows everything.
+    """
+    entry = chosen_entry(model, without, properties)
+    screen = Screen(quiet=as_json)
+    bounds = Limits(max_states, None if max_memory is None else max_memory * 1_000_000)
+    own = own_instance(entry, name, sizes, budgets, limits, without)
+    chosen = tuple(p for p in entry.model.properties if not properties or p.name in properties)
+    for instance in [own] if own is not None else _instances(entry, without):
+        result = _explore(screen, instance, chosen, bounds, symmetry=not no_symmetry)
+        if result.traces:
+            break
+    if graph is not None:
+        _write_graph(result.exploration, graph)
+    written = save_traces(save, result.traces)
+    _show(screen, entry, result, written, bool(without))
+    if as_json:
+        screen.raw(json.dumps(_document(result, written), indent=1))
+    ctx.exit(overall(result.claims).value)
+
+
+def _instances(entry: Entry, without: tuple[str, ...]) -> list[Instance]:
+    if without:
+        return [standard.instance(entry.model, without) for standard in ladder(entry)]
+    unlimited = [s for s in ladder(entry) if not s.budgets]
+    return [unlimited[-1].instance(entry.model)]
+
+
+def _explore(
+    screen: Screen, instance: Instance, properties: tuple[Property, ...], limits: Limits, *, symmetry: bool
+) -> _Result:
+    names = [p.name for p in properties]
+    with screen.phase(f"searching {instance.scope}") as tell:
+        exploration = search(
+            instance,
+            symmetry=symmetry,
+            limits=limits,
+            properties=names,
+            report=lambda p: tell(describe(p), None),
+        )
+    result = _Result(exploration, exploration_claims(exploration, properties))
+    violated = [s for s in exploration.sightings.values() if _kind(instance, s.property) != REACHABLE]
+    result.traces += [trace(exploration, sighting) for sighting in violated]
+    for prop in properties:
+        if prop.kind == CAN_STILL and exploration.complete and not instance.budgets:
+            with screen.phase(f"what can still happen: {prop.name}") as tell:
+                stuck = can_still(exploration, prop, report=lambda n, left: tell(f"round {n}, {left:,} left", None))
+            result.claims.append(stuck_claim(exploration, stuck))
+            if stuck.first is not None:
+                result.traces.append(trace(exploration, stuck.first))
+    return result
+
+
+def _kind(instance: Instance, name: str) -> str:
+    return instance.model.property_named(name).kind
+
+
+def _write_graph(exploration: Exploration, path: Path) -> None:
+    try:
+        nx.write_graphml(to_networkx(exploration), path)
+    except OSError as error:
+        raise RuleError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _show(screen: Screen, entry: Entry, result: _Result, written: list[Path], variant: bool) -> None:
+    exploration = result.exploration
+    rows = [(c.subject, colored(c.verdict), c.detail) for c in result.claims if _is_shown(entry, c, result)]
+    screen.line()
+    screen.table(f"{entry.model.name}: {exploration.instance.scope}", ("property", "verdict", "by"), rows)
+    screen.line(
+        f"{exploration.states:,} states, {exploration.generated:,} steps (the initial state included), "
+        f"{exploration.levels} levels, {exploration.deadlocks:,} states without a step"
+        + ("" if exploration.complete else f"; ended by {exploration.reason}")
+    )
+    for found in result.traces[:1]:
+        screen.line()
+        screen.story(found)
+    for path in written:
+        screen.line(f"wrote {path}; read it with  onestart show {path}")
+    if result.traces and not written:
+        screen.line("to keep the trace:  add --save DIR")
+    elif not variant and not result.traces:
+        screen.line(
+            "next:  onestart explore --without PROTECTION  shows what one of them is for; names: onestart check"
+        )
+
+
+def _is_shown(entry: Entry, claim: Claim, result: _Result) -> bool:
+    prop = entry.model.property_named(claim.subject)
+    return not prop.supporting or any(t.property == claim.subject for t in result.traces)
+
+
+def _document(result: _Result, written: list[Path]) -> dict[str, object]:
+    exploration = result.exploration
+    return {
+        "model": exploration.instance.model.name,
+        "scope": exploration.instance.scope,
+        "without": sorted(exploration.instance.without),
+        "states": exploration.states,
+        "generated": exploration.generated,
+        "levels": exploration.levels,
+        "deadlocks": exploration.deadlocks,
+        "complete": exploration.complete,
+        "reason": exploration.reason,
+        "verdict": str(overall(result.claims)),
+        "claims": [claim.to_json() for claim in result.claims],
+        "traces": [found.to_json() for found in result.traces],
+        "files": [str(path) for path in written],
+    }

@@ -1,0 +1,179 @@
+"""All the evidence for a model: proofs, enumerations, variants without a protection, and that none of it is vacuous."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+
+from attrs import define, field, frozen
+
+from onestart_model.catalog import PROFILES, Entry, Standard
+from onestart_model.counterexample import Counterexample
+from onestart_model.expression import BOOL, Apply, Protected
+from onestart_model.rules import CAN_STILL, REACHABLE, Action
+from onestart_proofs.claims import Claim, exploration_claims, proof_claims, stuck_claim
+from onestart_proofs.graph import can_still
+from onestart_proofs.induction import Options, Proof, prove
+from onestart_proofs.search import Exploration, Progress, explore
+from onestart_proofs.traces import trace
+from onestart_proofs.vacuity import antecedents
+from onestart_proofs.variants import Variant, promises, without
+from onestart_proofs.verdict import Verdict
+
+
+@frozen
+class Enumerated:
+    """An instance that was searched, with what a summary shows of it."""
+
+    standard: Standard
+    scope: str
+    states: int
+    generated: int
+    levels: int
+    complete: bool
+
+
+@define
+class Evidence:
+    """What has been gathered so far."""
+
+    entry: Entry
+    proof: Proof | None = None
+    enumerated: list[Enumerated] = field(factory=list)
+    variants: list[Variant] = field(factory=list)
+    claims: list[Claim] = field(factory=list)
+    traces: list[Counterexample] = field(factory=list)
+    fired: dict[str, int] = field(factory=dict)
+    occurred: set[str] = field(factory=set)
+
+
+Phase = Callable[[str], AbstractContextManager[Callable[[str, float | None], None]]]
+
+
+def gather(entry: Entry, *, profile: str, options: Options, phase: Phase) -> Evidence:
+    """Everything that a profile asks for. phase: opens a part of the work, and takes its progress as text and share."""
+    evidence = Evidence(entry)
+    with phase("proofs for all sizes") as tell:
+        total = f"{len(entry.model.properties)} properties"
+        evidence.proof = prove(
+            entry.model, options=options, report=lambda o, n, of: tell(f"{n} of {of} obligations, {total}", n / of)
+        )
+    evidence.claims += proof_claims(evidence.proof)
+    for standard in instances_for(entry, profile):
+        _enumerate(evidence, standard, phase)
+    _find_witnesses(evidence, phase)
+    _variants(evidence, options, phase)
+    evidence.claims += list(_vacuity(evidence))
+    return evidence
+
+
+def instances_for(entry: Entry, profile: str) -> list[Standard]:
+    """The instances of a profile: its own and those of the quicker ones."""
+    return [s for s in entry.instances if PROFILES.index(s.profile) <= PROFILES.index(profile)]
+
+
+def _enumerate(evidence: Evidence, standard: Standard, phase: Phase) -> None:
+    model = evidence.entry.model
+    watched = antecedents(model)
+    with phase(f"enumeration, {standard.name}: {standard.statement}") as tell:
+        instance = standard.instance(model)
+        exploration = explore(instance, watched=watched, report=lambda p: tell(describe(p), None))
+    _keep(evidence, standard, exploration)
+    evidence.occurred |= {p.name for p in watched if p.name in exploration.sightings}
+    if exploration.complete and not standard.budgets:
+        for prop in model.of_kind(CAN_STILL):
+            with phase(f"what can still happen: {prop.name}") as tell:
+                stuck = can_still(
+                    exploration, prop, report=lambda n, left: tell(f"round {n}, {left:,} states left", None)
+                )
+            evidence.claims.append(stuck_claim(exploration, stuck))
+            if stuck.first is not None:
+                evidence.traces.append(trace(exploration, stuck.first))
+
+
+def _keep(evidence: Evidence, standard: Standard, exploration: Exploration) -> None:
+    properties = evidence.entry.model.properties
+    # A witness that an instance is too small for is not refuted by it; some instance has to show it.
+    decided = [p for p in properties if p.kind != REACHABLE or p.name in exploration.sightings]
+    evidence.claims += exploration_claims(exploration, decided)
+    evidence.traces += [
+        trace(exploration, exploration.sightings[p.name])
+        for p in properties
+        if p.name in exploration.sightings and p.kind != REACHABLE
+    ]
+    evidence.enumerated.append(
+        Enumerated(
+            standard,
+            exploration.instance.scope,
+            exploration.states,
+            exploration.generated,
+            exploration.levels,
+            exploration.complete,
+        )
+    )
+    for action, count in exploration.fired.items():
+        evidence.fired[action] = evidence.fired.get(action, 0) + count
+
+
+def describe(progress: Progress) -> str:
+    return f"level {progress.level}, {progress.states:,} states, {progress.generated:,} steps"
+
+
+def _find_witnesses(evidence: Evidence, phase: Phase) -> None:
+    """Look for each reachable property in larger and larger instances, as far as it is not seen yet."""
+    model = evidence.entry.model
+    seen = {c.subject for c in evidence.claims if c.verdict is Verdict.PROVED}
+    for prop in (p for p in model.of_kind(REACHABLE) if p.name not in seen):
+        for standard in evidence.entry.instances:
+            with phase(f"witness of {prop.name}, {standard.name}") as tell:
+                instance = standard.instance(model)
+                found = explore(instance, properties=[prop.name], report=lambda p: tell(describe(p), None))
+            claims = exploration_claims(found, [prop])
+            if claims[0].verdict is Verdict.PROVED:
+                break
+        evidence.claims += claims
+
+
+def _variants(evidence: Evidence, options: Options, phase: Phase) -> None:
+    model, protections = evidence.entry.model, evidence.entry.model.protections
+    with phase("the model without each of its protections") as tell:
+        for number, protection in enumerate(protections):
+            tell(f"without {protection.name}", number / len(protections))
+            evidence.variants.append(without(model, protection.name, ladder(evidence.entry), options=options))
+    for variant in evidence.variants:
+        detail = f"breaks {len(variant.broken)} obligations and {len(variant.failing)} promises"
+        verdict = Verdict.PROVED if variant.needed else Verdict.REFUTED
+        evidence.claims.append(Claim(variant.protection, "removal", variant.scope, verdict, detail))
+
+
+def ladder(entry: Entry) -> list[Standard]:
+    """The instances in which the effect of a removed protection is looked for, smallest first."""
+    return instances_for(entry, "standard")
+
+
+def _vacuity(evidence: Evidence) -> Iterator[Claim]:
+    """Every action happens, every antecedent occurs, and every promise can fail if something is removed."""
+    scope = "; ".join(e.scope for e in evidence.enumerated)
+    for action in evidence.entry.model.actions:
+        if not is_fault(action):
+            happened = evidence.fired.get(action.name, 0) > 0
+            verdict = Verdict.PROVED if happened else Verdict.UNDETERMINED
+            yield Claim(action.name, "vacuity", scope, verdict, "happens" if happened else "never happens")
+    if any(e.standard.profile != "quick" for e in evidence.enumerated):
+        for prop in antecedents(evidence.entry.model):
+            verdict = Verdict.PROVED if prop.name in evidence.occurred else Verdict.UNDETERMINED
+            yield Claim(prop.name, "vacuity", scope, verdict, "occurs" if verdict is Verdict.PROVED else "never occurs")
+    for name in toothless(evidence):
+        yield Claim(name, "vacuity", scope, Verdict.UNDETERMINED, "no removed protection breaks it")
+
+
+def is_fault(action: Action) -> bool:
+    """Whether the action is there only for when a protection is removed."""
+    faults = {Apply("not", (Protected(name),), BOOL) for name in action.protections}
+    return any(guard.condition in faults for guard in action.guards)
+
+
+def toothless(evidence: Evidence) -> list[str]:
+    """Promises that no removed protection breaks, so that nothing shows that they could fail."""
+    broken = {name for variant in evidence.variants for name in variant.failing}
+    return [p.name for p in promises(evidence.entry.model) if p.name not in broken]
