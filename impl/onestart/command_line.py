@@ -59,7 +59,7 @@ def run(arguments: list[str]) -> int:
         result = onestart.main(arguments, prog_name="onestart", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.ctx.get_help() if error.ctx else "")
+        click.echo(error.format_message())
         return 2
     except click.ClickException as error:
         return _complain(error.format_message())

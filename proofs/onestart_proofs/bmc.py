@@ -19,7 +19,7 @@ from onestart_model.expression import RuleError, StampType
 from onestart_model.instance import Instance
 from onestart_model.rules import INVARIANT, REACHABLE, STEP, Property
 from onestart_proofs.ground import Cell, Const, Expr, GroundModel, Op, ground
-from onestart_proofs.induction import Options
+from onestart_proofs.induction import Options, resources_of
 from onestart_proofs.symmetry import representatives
 from onestart_proofs.verdict import Verdict
 
@@ -54,11 +54,10 @@ def bounded_check(
     if not 1 <= depth <= MOST_DEPTH:
         raise RuleError(f"a depth of {depth} cannot be checked; choose one from 1 to {MOST_DEPTH}")
     unrollings = [_Unrolling(ground(instance, f), prop, depth, options or Options()) for f in representatives(instance)]
-    spent = 0
     for length in range(depth + 1):
         for unrolling in unrollings:
             result = unrolling.extend(length)
-            spent += unrolling.spent
+            spent = sum(u.spent for u in unrollings)
             if result == z3.sat:
                 trace = unrolling.trace(length)
                 verdict = Verdict.PROVED if prop.kind == REACHABLE else Verdict.REFUTED
@@ -97,7 +96,7 @@ class _Unrolling:
         self._solver.push()
         self._solver.add(self._sighting(length))
         result = self._solver.check()
-        self.spent = _spent(self._solver)
+        self.spent = resources_of(self._solver)
         if result == z3.sat:
             self._found = self._solver.model()
         elif result == z3.unknown:
@@ -213,7 +212,3 @@ def _width(model: GroundModel, index: int, depth: int) -> int:
     cell = model.cells[index]
     stamp = cell.function is not None and isinstance(cell.function.type, StampType)
     return max(1, (depth if stamp else cell.size - 1).bit_length())
-
-
-def _spent(solver: Any) -> int:
-    return sum(int(value) for key, value in solver.statistics() if key == "rlimit count")

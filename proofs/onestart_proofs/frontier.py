@@ -115,10 +115,10 @@ class Expander:
         for guard in move.action.guards:
             column = registers[guard]
             enabled = column if enabled is None else enabled & column
-        return np.arange(count) if enabled is None else np.flatnonzero(enabled)
+        return np.arange(count) if enabled is None else enabled.nonzero()[0]
 
     def _successors(self, move: _Compiled, states: Words, rows: Rows, registers: Registers) -> Words:
-        successors = states[:, rows]
+        successors = states.take(rows, axis=1)
         if not move.action.updates:
             return successors
         for word, (clear, constant) in enumerate(zip(move.clear, move.constant, strict=True)):

@@ -35,6 +35,7 @@ from onestart_model.expression import (
     Value,
     Variable,
     conjunction,
+    show,
     walk,
 )
 from onestart_model.instance import Instance
@@ -59,6 +60,11 @@ class Options:
             raise RuleError(
                 f"a resource limit of {self.resources} leaves nothing to prove with; give a positive number"
             )
+
+
+def resources_of(solver: Any) -> int:
+    """The resource units that a solver's context has spent."""
+    return sum(int(value) for key, value in solver.statistics() if key == "rlimit count")
 
 
 @frozen
@@ -154,6 +160,7 @@ class Prover:
         self._words = Vocabulary(model, without)
         self.invariants = (*range_invariants(model), *model.of_kind(INVARIANT))
         self._assumed = {p.name: self._words.term(p.condition, {}) for p in self.invariants}
+        self._counted = 0
         self._context = [self._words.limit(name) >= 0 for name in model.limits]
 
     def tasks(self, wanted: list[Property] | None) -> Iterable[tuple[Property, Action | None]]:
@@ -184,10 +191,10 @@ class Prover:
         solver.add(z3.Not(self._words.term(_first(prop.condition), {}, self._initial)))
         result = solver.check()
         if result == z3.unsat:
-            return Obligation(prop.name, INITIALLY, Verdict.PROVED, (), _spent(solver))
+            return Obligation(prop.name, INITIALLY, Verdict.PROVED, (), self._spent(solver))
         reason = solver.reason_unknown() if result == z3.unknown else "an initial state breaks it"
         verdict = Verdict.UNDETERMINED if result == z3.unknown else Verdict.REFUTED
-        return Obligation(prop.name, INITIALLY, verdict, (), _spent(solver), None, reason)
+        return Obligation(prop.name, INITIALLY, verdict, (), self._spent(solver), None, reason)
 
     def _initial(self, name: str, arguments: tuple[Term, ...]) -> Term:
         function = self.model.schema[name]
@@ -206,10 +213,10 @@ class Prover:
         result = solver.check()
         if result == z3.unsat:
             used = tuple(tracked[str(literal)] for literal in solver.unsat_core())
-            return Obligation(prop.name, action.name, Verdict.PROVED, tuple(sorted(used)), _spent(solver))
+            return Obligation(prop.name, action.name, Verdict.PROVED, tuple(sorted(used)), self._spent(solver))
         if result == z3.unknown:
             reason = solver.reason_unknown()
-            return Obligation(prop.name, action.name, Verdict.UNDETERMINED, (), _spent(solver), None, reason)
+            return Obligation(prop.name, action.name, Verdict.UNDETERMINED, (), self._spent(solver), None, reason)
         return self._not_inductive(prop, action, bindings, solver)
 
     def can_fire(self, action: Action) -> Verdict:
@@ -219,9 +226,12 @@ class Prover:
         self._assume(solver, action, bindings)
         return {z3.sat: Verdict.PROVED, z3.unsat: Verdict.REFUTED}.get(solver.check(), Verdict.UNDETERMINED)
 
-    def _assume(self, solver: Any, action: Action, bindings: dict[Variable, Term]) -> dict[str, str]:
-        from onestart_model.expression import show
+    def _spent(self, solver: Any) -> int:
+        """Resource units since the last call: z3 counts them for the whole context."""
+        before, self._counted = self._counted, resources_of(solver)
+        return self._counted - before
 
+    def _assume(self, solver: Any, action: Action, bindings: dict[Variable, Term]) -> dict[str, str]:
         tracked = {}
         for prop in self.invariants:
             tracked[f"i.{prop.name}"] = prop.name
@@ -237,14 +247,14 @@ class Prover:
         machine = Machine(state.instance)
         if any(not machine.holds(p, state) for p in self.model.of_kind(INVARIANT)) or machine.why_not(state, step):
             reason = "z3's model is not a state that satisfies the assumptions"
-            return Obligation(prop.name, action.name, Verdict.UNDETERMINED, (), _spent(solver), None, reason)
+            return Obligation(prop.name, action.name, Verdict.UNDETERMINED, (), self._spent(solver), None, reason)
         after = machine.successor(state, step)
         trace = None
         if prop in self.model.properties:
             trace = Counterexample.of(
                 state.instance, [state, after], [step], broken=prop.name, source="proof", inductive=True
             )
-        return Obligation(prop.name, action.name, Verdict.NOT_INDUCTIVE, (), _spent(solver), trace)
+        return Obligation(prop.name, action.name, Verdict.NOT_INDUCTIVE, (), self._spent(solver), trace)
 
 
 def _first(condition: Node) -> Node:
@@ -258,10 +268,6 @@ def _first(condition: Node) -> Node:
             return evolve(condition, body=_first(body))
         case _:
             return condition
-
-
-def _spent(solver: Any) -> int:
-    return sum(int(value) for key, value in solver.statistics() if key == "rlimit count")
 
 
 class _Reader:

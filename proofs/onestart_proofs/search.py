@@ -14,6 +14,7 @@ from onestart_model.expression import RuleError
 from onestart_model.instance import FixedValues, Instance
 from onestart_model.rules import INVARIANT, REACHABLE, STEP, Property
 from onestart_proofs.columns import Registers
+from onestart_proofs.dense import DenseVisited, dense_visited
 from onestart_proofs.frontier import Expander, Rows, StampError
 from onestart_proofs.ground import GroundModel, ground
 from onestart_proofs.packing import Layout, Words, lay_out
@@ -69,7 +70,7 @@ class Component:
     layout: Layout
     canonical: Canonical
     expander: Expander
-    visited: Visited
+    visited: Visited | DenseVisited
     levels: list[int] = field(factory=lambda: [0])
     generated: int = 1
     deadlocks: int = 0
@@ -181,7 +182,7 @@ class _Search:
         layout = lay_out(model)
         canonical = Canonical(model, layout, symmetry=self._symmetry)
         expander = Expander(model, layout, canonical, tuple(model.conditions.values()))
-        visited = Visited(layout.words)
+        visited = dense_visited(model, layout) or Visited(layout.words)
         visited.add(canonical.states(layout.pack(model.initial)[:, None]))
         return Component(model, layout, canonical, expander, visited)
 

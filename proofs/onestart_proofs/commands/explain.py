@@ -25,7 +25,8 @@ def explain(name: str, model: str) -> None:
     """Say what an invariant, an action or a protection states, where it comes from, and what it rests on."""
     entry = chosen_entry(model)
     screen = Screen()
-    rules = {r.name: r for r in (*entry.model.actions, *entry.model.properties, *entry.model.protections)}
+    every: list[Action | Property | Protection] = [*entry.model.actions, *entry.model.properties]
+    rules = {rule.name: rule for rule in [*every, *entry.model.protections]}
     match rules.get(name):
         case Action() as action:
             _action(screen, action)

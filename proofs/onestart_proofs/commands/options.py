@@ -29,7 +29,7 @@ class ModelCommand(click.Command):
             raise click.UsageError(str(error)) from None
 
 
-class Assignment(click.ParamType):
+class Assignment(click.ParamType[tuple[str, int]]):
     """NAME=NUMBER"""
 
     name = "NAME=NUMBER"
