@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping
 
 from attrs import evolve, field, frozen
@@ -111,6 +112,11 @@ class Instance:
                 rows = [self.fixed[function.name]]
             choices.append([(function.name, row) for row in rows])
         return (tuple(choice) for choice in itertools.product(*choices))
+
+    def choices(self, function: Function) -> int:
+        """How many fixed functions of this declaration there are."""
+        arguments = math.prod(self.sizes[sort] for sort in function.arguments)
+        return int(len(self._fixed_domain(function)) ** min(arguments, 64))
 
     def _fixed_domain(self, function: Function) -> tuple[Value, ...]:
         if isinstance(function.type, NumberType):

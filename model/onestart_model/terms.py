@@ -51,6 +51,9 @@ class Term:
 
     def __eq__(self, other: object) -> Bool:  # type: ignore[override]
         left, right = align(self.node, other)
+        # Python asks the class of a member first, which turns the sides round; rules are printed as they are written.
+        if isinstance(left, Literal):
+            left, right = right, left
         return Bool(Apply("eq", (left, right), BOOL))
 
     def __ne__(self, other: object) -> Bool:  # type: ignore[override]

@@ -20,7 +20,7 @@ from onestart_model.instance import Instance
 from onestart_model.rules import INVARIANT, REACHABLE, STEP, Property
 from onestart_proofs.ground import Cell, Const, Expr, GroundModel, Op, ground
 from onestart_proofs.induction import Options, resources_of
-from onestart_proofs.symmetry import representatives
+from onestart_proofs.symmetry import check_size, representatives
 from onestart_proofs.verdict import Verdict
 
 MOST_DEPTH = 60
@@ -53,6 +53,7 @@ def bounded_check(
         raise RuleError(f"{prop.name} says what can still happen; bounded model checking cannot tell, use explore")
     if not 1 <= depth <= MOST_DEPTH:
         raise RuleError(f"a depth of {depth} cannot be checked; choose one from 1 to {MOST_DEPTH}")
+    check_size(instance, symmetry=True)
     unrollings = [_Unrolling(ground(instance, f), prop, depth, options or Options()) for f in representatives(instance)]
     for length in range(depth + 1):
         for unrolling in unrollings:

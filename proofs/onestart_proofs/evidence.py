@@ -14,11 +14,13 @@ from onestart_model.rules import CAN_STILL, REACHABLE, Action
 from onestart_proofs.claims import Claim, exploration_claims, proof_claims, stuck_claim
 from onestart_proofs.graph import can_still
 from onestart_proofs.induction import Options, Proof, prove
-from onestart_proofs.search import Exploration, Progress, explore
+from onestart_proofs.search import Exploration, Limits, Progress, explore
 from onestart_proofs.traces import trace
 from onestart_proofs.vacuity import antecedents
 from onestart_proofs.variants import Variant, promises, without
 from onestart_proofs.verdict import Verdict
+
+MOST_MEMORY = 8_000_000_000
 
 
 @frozen
@@ -77,7 +79,9 @@ def _enumerate(evidence: Evidence, standard: Standard, phase: Phase) -> None:
     watched = antecedents(model)
     with phase(f"enumeration, {standard.name}: {standard.statement}") as tell:
         instance = standard.instance(model)
-        exploration = explore(instance, watched=watched, report=lambda p: tell(describe(p), None))
+        exploration = explore(
+            instance, watched=watched, limits=Limits(memory=MOST_MEMORY), report=lambda p: tell(describe(p), None)
+        )
     _keep(evidence, standard, exploration)
     evidence.occurred |= {p.name for p in watched if p.name in exploration.sightings}
     if exploration.complete and not standard.budgets:

@@ -18,7 +18,7 @@ from onestart_proofs.dense import DenseVisited, dense_visited
 from onestart_proofs.frontier import Expander, Rows, StampError
 from onestart_proofs.ground import GroundModel, ground
 from onestart_proofs.packing import Layout, Words, lay_out
-from onestart_proofs.symmetry import Canonical, representatives
+from onestart_proofs.symmetry import Canonical, check_size, representatives
 from onestart_proofs.visited import Visited
 
 BLOCK = 1 << 15
@@ -117,6 +117,10 @@ class Exploration:
         return sum(c.visited.bytes for c in self.components)
 
 
+class _LimitError(Exception):
+    """The search may go no further."""
+
+
 Report = Callable[[Progress], None]
 
 
@@ -163,17 +167,18 @@ class _Search:
         self._start = time.perf_counter()
 
     def run(self) -> Exploration:
+        check_size(self._instance, symmetry=self._symmetry)
         fixings = representatives(self._instance) if self._symmetry else self._instance.fixings()
         components = [self._component(fixing) for fixing in fixings]
         reason, open_ = "", list(range(len(components)))
         while open_ and not reason:
             try:
-                open_ = [number for number in open_ if self._level(number, components[number])]
-            except StampError as error:
+                open_ = [number for number in open_ if self._level(number, components)]
+            except (StampError, _LimitError) as error:
                 reason = str(error)
                 break
             self._tell(components)
-            reason = self._end(components) if open_ or (self._stop and self._violated()) else ""
+            reason = self._end() if open_ or (self._stop and self._violated()) else ""
         seconds = time.perf_counter() - self._start
         return Exploration(self._instance, tuple(components), self._sightings, self._fired, not reason, reason, seconds)
 
@@ -186,8 +191,9 @@ class _Search:
         visited.add(canonical.states(layout.pack(model.initial)[:, None]))
         return Component(model, layout, canonical, expander, visited)
 
-    def _level(self, number: int, component: Component) -> bool:
+    def _level(self, number: int, components: list[Component]) -> bool:
         """Expand the newest level; returns whether there is a next one."""
+        component = components[number]
         start, end = component.levels[-1], component.visited.count
         for first, states in component.blocks(start, end):
             registers = component.expander.evaluate(states)
@@ -201,6 +207,7 @@ class _Search:
                 idle[rows] = False
             component.deadlocks += int(idle.sum())
             component.visited.add(moves.successors)
+            self._check_limits(components)
         component.levels.append(end)
         return component.visited.count > end
 
@@ -228,18 +235,20 @@ class _Search:
     def _violated(self) -> bool:
         return any(p.kind != REACHABLE and p.name in self._sightings for p in self._checked)
 
-    def _end(self, components: list[Component]) -> str:
+    def _end(self) -> str:
         if self._stop and self._violated():
             return "a violation"
         if self._checked and all(p.name in self._sightings for p in self._checked):
             return "everything asked for having been seen"
+        return ""
+
+    def _check_limits(self, components: list[Component]) -> None:
         states = sum(c.visited.count for c in components)
         if self._limits.states is not None and states >= self._limits.states:
-            return f"the limit of {self._limits.states:,} states"
+            raise _LimitError(f"the limit of {self._limits.states:,} states")
         memory = sum(c.visited.bytes for c in components)
         if self._limits.memory is not None and memory >= self._limits.memory:
-            return f"the limit of {self._limits.memory / 1e6:,.0f} MB"
-        return ""
+            raise _LimitError(f"the limit of {self._limits.memory / 1e6:,.0f} MB")
 
     def _tell(self, components: list[Component]) -> None:
         if self._report is not None:

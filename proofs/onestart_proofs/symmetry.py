@@ -8,6 +8,7 @@ permutation; the smallest of them stands for all (Ip and Dill, "Better verificat
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -16,12 +17,14 @@ import numpy.typing as npt
 from onestart_model.expression import MaybeType, RuleError, SortType, Value
 from onestart_model.instance import FixedValues, Instance, Row
 from onestart_model.rules import Model
+from onestart_model.state import FIXED
 from onestart_proofs.ground import GroundModel
 from onestart_proofs.packing import Chunk, Layout, Words, stamp_group
 
 Permutation = Mapping[SortType, tuple[int, ...]]  # element i of the sort becomes permutation[sort][i]
 Table = npt.NDArray[np.uint64]
 MOST_PERMUTATIONS = 5040
+MOST_CHOICES = 100_000
 
 
 Tables = list[list[tuple[int, Table]]]  # for each chunk, what each of its contents becomes, by word
@@ -76,15 +79,23 @@ def _smaller(a: Words, b: Words) -> Words:
     return np.where(less, b, a)
 
 
+def check_size(instance: Instance, *, symmetry: bool) -> None:
+    """Raises RuleError if an instance has more renamings, fixed functions or steps than a search can go through."""
+    renamings = math.prod(math.factorial(n) for n in instance.sizes.values())
+    if symmetry and renamings > MOST_PERMUTATIONS:
+        raise RuleError(f"the instance is too large: {renamings} renamings of its elements; use fewer, or no symmetry")
+    for action in instance.model.actions:
+        steps = math.prod(len(instance.domain(p.type)) for p in action.parameters)
+        if steps > MOST_CHOICES:
+            raise RuleError(f"the instance is too large: {action.name} has {steps} choices of arguments; use fewer")
+    choices = math.prod(instance.choices(f) for f in instance.model.schema.of(FIXED) if f.name not in instance.fixed)
+    if choices > MOST_CHOICES:
+        raise RuleError(f"the instance is too large: {choices} choices of its fixed functions; use fewer elements")
+
+
 def permutations_of(instance: Instance) -> Iterator[Permutation]:
     """Every renaming of the elements of all sorts."""
     sorts = list(instance.sizes)
-    total = 1
-    for sort in sorts:
-        for n in range(2, instance.sizes[sort] + 1):
-            total *= n
-    if total > MOST_PERMUTATIONS:
-        raise RuleError(f"the instance is too large: {total} renamings of its elements; use fewer, or no symmetry")
     for rows in itertools.product(*(itertools.permutations(range(instance.sizes[sort])) for sort in sorts)):
         yield dict(zip(sorts, rows, strict=True))
 

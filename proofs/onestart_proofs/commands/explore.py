@@ -50,7 +50,9 @@ class _Result:
 @property_option
 @click.option("--no-symmetry", is_flag=True, help="Keep states that differ only by a renaming of elements.")
 @click.option("--max-states", type=int, help="End undetermined beyond this many states.")
-@click.option("--max-memory", type=int, metavar="MB", help="End undetermined beyond this much memory.")
+@click.option(
+    "--max-memory", type=int, default=4000, show_default=True, metavar="MB", help="End undetermined beyond this much."
+)
 @click.option("--graph", type=click.Path(dir_okay=False, path_type=Path), help="Write the graph as GraphML.")
 @save_option
 @json_option
@@ -66,7 +68,7 @@ def explore(
     properties: tuple[str, ...],
     no_symmetry: bool,
     max_states: int | None,
-    max_memory: int | None,
+    max_memory: int,
     graph: Path | None,
     save: Path | None,
     as_json: bool,
@@ -78,9 +80,9 @@ def explore(
     """
     entry = chosen_entry(model, without, properties)
     screen = Screen(quiet=as_json)
-    bounds = Limits(max_states, None if max_memory is None else max_memory * 1_000_000)
+    bounds = Limits(max_states, max_memory * 1_000_000)
     own = own_instance(entry, name, sizes, budgets, limits, without)
-    chosen = tuple(p for p in entry.model.properties if not properties or p.name in properties)
+    chosen = tuple(p for p in entry.model.properties if _is_asked_for(p, properties, bool(without)))
     for instance in [own] if own is not None else _instances(entry, without):
         result = _explore(screen, instance, chosen, bounds, symmetry=not no_symmetry)
         if result.traces:
@@ -92,6 +94,11 @@ def explore(
     if as_json:
         screen.raw(json.dumps(_document(result, written), indent=1))
     ctx.exit(overall(result.claims).value)
+
+
+def _is_asked_for(prop: Property, names: tuple[str, ...], variant: bool) -> bool:
+    """All of them; but without a protection no lemma, which would fail before the promise that people ask about."""
+    return prop.name in names if names else not (variant and prop.supporting)
 
 
 def _instances(entry: Entry, without: tuple[str, ...]) -> list[Instance]:

@@ -1,0 +1,70 @@
+"""Imports run one way, so that the library never needs its evidence and the model never needs its checkers."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ALLOWED = {
+    "onestart_model": set[str](),
+    "onestart": set[str](),
+    "onestart_proofs": {"onestart_model"},
+    "onestart_conformance": {"onestart_model", "onestart"},
+}
+FOLDERS = {
+    "onestart_model": "model",
+    "onestart": "impl",
+    "onestart_proofs": "proofs",
+    "onestart_conformance": "conformance",
+}
+OUTSIDE = {
+    "onestart_model": {"attrs", "itf_py"},
+    "onestart": {"attrs", "click"},
+    "onestart_proofs": {"attrs", "click", "networkx", "numpy", "rich", "z3"},
+    "onestart_conformance": {"attrs"},
+}
+
+
+def imported(source: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.module.split(".")[0]
+
+
+def files(package: str) -> list[Path]:
+    return sorted((ROOT / FOLDERS[package] / package).rglob("*.py"))
+
+
+@pytest.mark.parametrize("package", list(ALLOWED))
+def test_imports_run_one_way(package: str) -> None:
+    """A package imports itself, what is below it, and the libraries that it declares."""
+    own = {"onestart_model", "onestart", "onestart_proofs", "onestart_conformance"}
+    assert files(package)
+    for path in files(package):
+        names = set(imported(path.read_text(encoding="utf-8"))) - {package}
+        assert names & own <= ALLOWED[package], path
+        foreign = {name for name in names - own if name not in sys.stdlib_module_names}
+        assert foreign <= OUTSIDE[package], path
+
+
+def test_the_check_can_fail() -> None:
+    """The finder sees both forms of import, also inside of functions."""
+    assert set(imported("def f():\n    from onestart_proofs.search import explore\nimport numpy.linalg as n")) == {
+        "onestart_proofs",
+        "numpy",
+    }
+
+
+@pytest.mark.parametrize("package", list(ALLOWED))
+def test_files_have_one_subject(package: str) -> None:
+    """A file that grows beyond 400 lines has more than one subject."""
+    for path in files(package):
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= 400, path
+        assert path.stem not in ("utils", "helpers", "manager", "common"), path
