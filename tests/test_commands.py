@@ -85,7 +85,7 @@ def test_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explore", "--model", "yardstick", "--instance", "small", "--json"]) == 0
     captured = capsys.readouterr()
     document = json.loads(captured.out)
-    assert (document["states"], document["verdict"], document["complete"]) == (67, "proved", True)
+    assert (document["states"], document["verdict"], document["complete"]) == (78, "proved", True)
     assert {c["subject"] for c in document["claims"]} == {"at_most_one_start", "no_start_before_running"}
     assert run(["prove", "--model", "yardstick", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)

@@ -92,11 +92,11 @@ def test_a_state_value_has_no_truth_value() -> None:
 
     def chains(s: State, i: Item) -> None:
         """."""
-        require(Number(s.count[i].node) < s.count[i] < 3)  # type: ignore[arg-type]
+        require(Number(s.count[i].node) < s.count[i] < 3)
 
     def iterates(s: State, i: Item) -> None:
         """."""
-        for _ in i:  # type: ignore[attr-defined]
+        for _ in i:
             pass
 
     for function in (uses_if, uses_and, uses_not, uses_in, chains):
@@ -139,8 +139,8 @@ def test_a_guard_may_not_read_a_ghost() -> None:
         (r"the state has no function 'colour'", lambda s, i: s.colour[i]),
         (r"expected here, but this is 'RED'", lambda s, i: s.color.__setitem__(i, "RED")),
         (r"at least one condition", lambda s, i: require()),
-        (r"`yes` must be a state value", lambda s, i: ite(s.moved[i], 2, s.count[i])),
-        (r"this lambda takes 2 arguments where 1 are bound", lambda s, i: forall(Item, lambda a, b: a == b)),
+        (r"`yes` must be a state value", lambda s, i: ite(s.moved[i], 2, s.count[i])),  # type: ignore[type-var]
+        (r"this lambda takes 2 arguments where 1 are bound", lambda s, i: forall(Item, lambda a, b: a == b)),  # type: ignore[arg-type, misc]
         (r"write forall\(Sort, lambda x: ...\)", lambda s, i: forall(i, lambda a: a == i)),
         (r"one_of\(\) needs at least one value", lambda s, i: require(s.color[i].one_of())),
     ],
@@ -254,7 +254,7 @@ def test_a_step_invariant_tells_before_from_after() -> None:
         (r"says not where it lives", lambda: type("S", (), {"__annotations__": {"n": Fn[Item, Bool]}})),
         (r"has no type", lambda: type("S", (), {"n": ghost(0)})),
         (r"must be annotated as Fn", lambda: type("S", (), {"__annotations__": {"n": Bool}, "n": ghost(False)})),
-        (r"is no value type", lambda: type("S", (), {"__annotations__": {"n": Fn[Item, int]}, "n": ghost(False)})),
+        (r"is no value type", lambda: type("S", (), {"__annotations__": {"n": Fn[Item, int]}, "n": ghost(False)})),  # type: ignore[type-var]
         (r"one or two arguments", lambda: type("S", (), {"__annotations__": {"n": Fn[Bool, Bool]}, "n": ghost(False)})),
     ],
 )

@@ -98,7 +98,7 @@ class Counterexample:
         names = [function.name for function in instance.model.schema.functions]
         states = [self._itf_state(i, state) for i, state in enumerate(self.states)]
         document = trace_to_json(Trace(meta={}, params=[], vars=names, states=states, loop=None))
-        return {"#meta": meta, **document}
+        return {**document, "#meta": meta}
 
     def _itf_state(self, index: int, state: State) -> ItfState:
         values: dict[str, dict[Any, Any]] = {}

@@ -18,7 +18,8 @@ from onestart_model.execution import Machine
 from onestart_model.expression import RuleError, StampType
 from onestart_model.instance import Instance
 from onestart_model.rules import INVARIANT, REACHABLE, STEP, Property
-from onestart_proofs.ground import Cell, Const, Expr, GroundModel, Op, ground
+from onestart_proofs.folding import Cell, Const, Expr, Op
+from onestart_proofs.ground import GroundModel, ground
 from onestart_proofs.induction import Options, resources_of
 from onestart_proofs.symmetry import check_size, representatives
 from onestart_proofs.verdict import Verdict

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from onestart_proofs.ground import Cell, Const, Expr, Op
+from onestart_proofs.folding import Cell, Const, Expr, Op
 from onestart_proofs.packing import Column
 
 

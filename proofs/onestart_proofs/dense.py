@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from onestart_proofs.columns import Program
-from onestart_proofs.ground import Cell, Const, Expr, GroundAction, GroundModel
+from onestart_proofs.folding import Cell, Const, Expr
+from onestart_proofs.ground import GroundAction, GroundModel
 from onestart_proofs.packing import LANE_BITS, Chunk, Column, Layout, Words, column_type, lane_of
 
 MOST_ENTRIES = 1 << 26

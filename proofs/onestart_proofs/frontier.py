@@ -11,7 +11,8 @@ from attrs import frozen
 
 from onestart_model.expression import NumberType, RuleError
 from onestart_proofs.columns import Program, Registers
-from onestart_proofs.ground import Const, Expr, GroundAction, GroundModel, Op
+from onestart_proofs.folding import Const, Expr, Op
+from onestart_proofs.ground import GroundAction, GroundModel
 from onestart_proofs.packing import Layout, Words, stamp_group
 from onestart_proofs.symmetry import Canonical
 

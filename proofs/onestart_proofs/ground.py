@@ -7,8 +7,7 @@ an element of a sort from 1 up with 0 for NONE.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import reduce
+from collections.abc import Iterable, Mapping
 
 from attrs import field, frozen
 
@@ -36,27 +35,7 @@ from onestart_model.instance import FixedValues, Instance
 from onestart_model.recording import Assign
 from onestart_model.rules import STEP, Action, Property
 from onestart_model.state import FIXED, Function
-
-
-@frozen(eq=False)
-class Const:
-    value: int
-
-
-@frozen(eq=False)
-class Cell:
-    index: int
-
-
-@frozen(eq=False)
-class Op:
-    """op is one of: not and or eq lt le add ite."""
-
-    op: str
-    operands: tuple[Expr, ...]
-
-
-Expr = Const | Cell | Op
+from onestart_proofs.folding import Builder, Expr
 
 
 @frozen
@@ -124,16 +103,15 @@ def decode(kind: Type, code: int) -> Value:
             return bool(code)
 
 
-class Grounder:
-    """Builds expressions, each distinct one once, so that equal parts are computed once."""
+class Grounder(Builder):
+    """Builds the expressions of an instance's rules."""
 
     def __init__(self, instance: Instance, fixing: FixedValues) -> None:
         self.instance = instance
         self.fixing = dict(fixing)
         self.cells = tuple(self._cells())
+        super().__init__([cell.size for cell in self.cells])
         self._index = {(c.function.name, c.arguments): i for i, c in enumerate(self.cells) if c.function}
-        self._interned: dict[tuple[object, ...], Expr] = {}
-        self.true, self.false = self.const(1), self.const(0)
 
     def _cells(self) -> list[CellInfo]:
         instance = self.instance
@@ -158,22 +136,6 @@ class Grounder:
                            if f.group == group) // self.instance.sizes[group] + 2  # fmt: skip
             case _:
                 return 2
-
-    def _intern(self, key: tuple[object, ...], make: Expr) -> Expr:
-        return self._interned.setdefault(key, make)
-
-    def const(self, value: int) -> Expr:
-        return self._intern(("const", value), Const(value))
-
-    def cell(self, index: int) -> Expr:
-        return self._intern(("cell", index), Cell(index))
-
-    def op(self, op: str, *operands: Expr) -> Expr:
-        """The folded expression of an operator."""
-        folded = _FOLDS[op](self, *operands)
-        if folded is not None:
-            return folded
-        return self._intern((op, *map(id, operands)), Op(op, operands))
 
     def expr(self, node: Node, bindings: Mapping[Variable, int], after: Mapping[int, Expr] | None = None) -> Expr:
         """The ground expression of a node; `after` gives the cells that a step changes."""
@@ -312,97 +274,3 @@ def to_state(model: GroundModel, codes: tuple[int, ...]) -> State:
             left.append(cell.size - 1 - code)
     order = (tuple(rows[function.name]) for function in model.instance.model.schema.functions)
     return State(model.instance, tuple(order), tuple(left))
-
-
-def _fold_not(g: Grounder, a: Expr) -> Expr | None:
-    match a:
-        case Const(value=value):
-            return g.const(1 - value)
-        case Op(op="not", operands=(inner,)):
-            return inner
-    return None
-
-
-def _flatten(op: str, parts: tuple[Expr, ...]) -> Iterator[Expr]:
-    for part in parts:
-        if isinstance(part, Op) and part.op == op:
-            yield from _flatten(op, part.operands)
-        else:
-            yield part
-
-
-def _fold_junction(op: str, g: Grounder, parts: tuple[Expr, ...]) -> Expr | None:
-    neutral, absorbing = (g.true, g.false) if op == "and" else (g.false, g.true)
-    flat = [part for part in dict.fromkeys(_flatten(op, parts)) if part is not neutral]
-    if absorbing in flat or any(isinstance(p, Op) and p.op == "not" and p.operands[0] in flat for p in flat):
-        return absorbing
-    if not flat:
-        return neutral
-    return reduce(lambda a, b: g._intern((op, id(a), id(b)), Op(op, (a, b))), flat)
-
-
-def _fold_eq(g: Grounder, a: Expr, b: Expr) -> Expr | None:
-    if a is b:
-        return g.true
-    if isinstance(a, Const) and isinstance(b, Const):
-        return g.const(int(a.value == b.value))
-    if isinstance(a, Const):
-        return g.op("eq", b, a)
-    if isinstance(a, Cell) and isinstance(b, Const) and b.value >= g.cells[a.index].size:
-        return g.false
-    if isinstance(a, Op) and a.op == "ite" and (isinstance(b, Const) or any(isinstance(x, Const) for x in a.operands)):
-        condition, yes, no = a.operands
-        return g.op("ite", condition, g.op("eq", yes, b), g.op("eq", no, b))
-    if isinstance(b, Const) and _is_boolean(g, a):
-        return a if b.value else g.op("not", a)
-    return None
-
-
-def _fold_order(op: str, g: Grounder, a: Expr, b: Expr) -> Expr | None:
-    if isinstance(a, Const) and isinstance(b, Const):
-        return g.const(int(a.value < b.value if op == "lt" else a.value <= b.value))
-    if a is b:
-        return g.const(int(op == "le"))
-    return None
-
-
-def _fold_add(g: Grounder, a: Expr, b: Expr) -> Expr | None:
-    if isinstance(a, Const) and isinstance(b, Const):
-        return g.const(a.value + b.value)
-    return None
-
-
-def _fold_ite(g: Grounder, condition: Expr, yes: Expr, no: Expr) -> Expr | None:
-    if isinstance(condition, Const):
-        return yes if condition.value else no
-    if yes is no:
-        return yes
-    if _is_boolean(g, yes) and _is_boolean(g, no) and (isinstance(yes, Const) or isinstance(no, Const)):
-        either = g.op("and", condition, yes)
-        other = g.op("and", g.op("not", condition), no)
-        return g.op("or", either, other)
-    return None
-
-
-def _is_boolean(g: Grounder, e: Expr) -> bool:
-    """Whether the value is 0 or 1 and may be computed as a truth value."""
-    match e:
-        case Op(op=op):
-            return op in ("not", "and", "or", "eq", "lt", "le")
-        case Const(value=value):
-            return value in (0, 1)
-        case Cell(index=index):
-            return g.cells[index].size == 2
-    return False
-
-
-_FOLDS: Mapping[str, Callable[..., Expr | None]] = {
-    "not": _fold_not,
-    "and": lambda g, *parts: _fold_junction("and", g, parts),
-    "or": lambda g, *parts: _fold_junction("or", g, parts),
-    "eq": _fold_eq,
-    "lt": lambda g, a, b: _fold_order("lt", g, a, b),
-    "le": lambda g, a, b: _fold_order("le", g, a, b),
-    "add": _fold_add,
-    "ite": _fold_ite,
-}

@@ -34,6 +34,7 @@ from onestart_proofs.graph import can_still, to_networkx
 from onestart_proofs.search import Exploration, Limits
 from onestart_proofs.search import explore as search
 from onestart_proofs.traces import trace
+from onestart_proofs.verdict import Verdict
 
 
 @define
@@ -146,7 +147,12 @@ def _write_graph(exploration: Exploration, path: Path) -> None:
 
 def _show(screen: Screen, entry: Entry, result: _Result, written: list[Path], variant: bool) -> None:
     exploration = result.exploration
-    rows = [(c.subject, colored(c.verdict), c.detail) for c in result.claims if _is_shown(entry, c, result)]
+    shown = [c for c in result.claims if _is_shown(entry, c, result)]
+    known = [c for c in shown if c.verdict is not Verdict.UNDETERMINED or not result.traces]
+    rows = [(c.subject, colored(c.verdict), c.detail) for c in known]
+    if len(known) < len(shown):
+        rest = f"{len(shown) - len(known)} other properties"
+        rows.append((rest, colored(Verdict.UNDETERMINED), f"the search ended with {exploration.reason}"))
     screen.line()
     screen.table(f"{entry.model.name}: {exploration.instance.scope}", ("property", "verdict", "by"), rows)
     screen.line(
