@@ -59,8 +59,7 @@ def _show(screen: Screen, evidence: Evidence, written: list[Path]) -> None:
         screen.story(trace)
     verdict = overall(evidence.claims)
     screen.line(f"[bold]{evidence.entry.model.name}[/bold]: {colored(verdict)}")
-    if written:
-        screen.line(f"wrote {len(written)} traces; read one with  onestart show {written[0]}")
+    screen.wrote(written)
     screen.line("next:  onestart explain NAME   or   onestart explore --without PROTECTION")
 
 

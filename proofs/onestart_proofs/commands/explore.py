@@ -163,8 +163,7 @@ def _show(screen: Screen, entry: Entry, result: _Result, written: list[Path], va
     for found in result.traces[:1]:
         screen.line()
         screen.story(found)
-    for path in written:
-        screen.line(f"wrote {path}; read it with  onestart show {path}")
+    screen.wrote(written)
     if result.traces and not written:
         screen.line("to keep the trace:  add --save DIR")
     elif not variant and not result.traces:

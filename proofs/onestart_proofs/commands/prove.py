@@ -79,8 +79,7 @@ def prove(
         instance = own or entry.instances[0].instance(entry.model, without)
         claims, traces, document = _bounded(screen, instance, properties, depth, options)
     written = save_traces(save, traces)
-    for path in written:
-        screen.line(f"wrote {path}; read it with  onestart show {path}")
+    screen.wrote(written)
     if as_json:
         screen.raw(json.dumps({**document, "files": [str(path) for path in written]}, indent=1))
     ctx.exit(overall(claims).value)

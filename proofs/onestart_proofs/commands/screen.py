@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from rich import box
 from rich.console import Console
@@ -91,6 +92,13 @@ class Screen:
             changes = "\n".join(trace.states[number - 1].diff(trace.states[number])) or "changes nothing"
             rows.append((str(number), escape(machine.show_step(step)), escape(changes)))
         self.table(f"{trace.property}: {len(trace.steps)} steps", ("#", "step", "what it changes"), rows)
+
+    def wrote(self, paths: Sequence[Path]) -> None:
+        """Which trace files there are now, and what to do with them."""
+        for path in paths:
+            self.line(f"wrote {escape(str(path))}")
+        if paths:
+            self.line(f"read {'it' if len(paths) == 1 else 'one'} with  onestart show {escape(str(paths[0]))}")
 
     def state(self, title: str, lines: Sequence[str]) -> None:
         self.line(f"[bold]{escape(title)}[/bold]")
