@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from attrs import define, evolve, field
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from onestart_model.chain import CHAIN
@@ -121,6 +121,7 @@ def test_enumeration_walks_as_execution_does(case: Case, block: int, hashed: boo
     """Protects every count that is published: states, levels, steps, deadlocks, and where a promise is first broken."""
     with small_blocks(block, hashed=hashed):
         exploration = explore_all(case.instance, symmetry=False, limit=MOST)
+    assume(exploration.complete)  # a limit ends a search within a level
     walk = walk_beside(case.instance, exploration)
     assert levels_of(exploration) == walk.levels
     assert exploration.states == sum(map(len, walk.levels))

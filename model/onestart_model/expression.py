@@ -155,7 +155,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def substitute(node: Node, bindings: Mapping[Variable, Node]) -> Node:
-    """The expression with variables replaced. Sites make variables unique, so nothing is captured."""
+    """The expression with variables replaced; a quantifier that would capture one is renamed."""
     match node:
         case Variable():
             return bindings.get(node, node)
@@ -163,10 +163,18 @@ def substitute(node: Node, bindings: Mapping[Variable, Node]) -> Node:
             return evolve(node, indices=tuple(substitute(child, bindings) for child in nodes))
         case Apply(operands=nodes):
             return evolve(node, operands=tuple(substitute(child, bindings) for child in nodes))
-        case Quantified(body=body):
-            return evolve(node, body=substitute(body, bindings))
+        case Quantified(variable=variable, body=body):
+            incoming = {v for replacement in bindings.values() for v in variables_in(replacement)}
+            inner = variable
+            while inner in incoming:
+                inner = evolve(inner, site=inner.site + "'")
+            return evolve(node, variable=inner, body=substitute(body, {**bindings, variable: inner}))
         case _:
             return node
+
+
+def variables_in(node: Node) -> frozenset[Variable]:
+    return frozenset(part for part in walk(node) if isinstance(part, Variable))
 
 
 def conjunction(nodes: tuple[Node, ...]) -> Node:

@@ -6,7 +6,8 @@ and assigned; it has no truth value, because a rule must read the same for every
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import ClassVar, Generic, NoReturn, Self, TypeVar, overload
 
 from onestart_model.expression import (
@@ -26,6 +27,7 @@ from onestart_model.expression import (
     StampType,
     Type,
     Variable,
+    walk,
 )
 
 _NO_TRUTH = (
@@ -51,6 +53,7 @@ class Term:
 
     def __eq__(self, other: object) -> Bool:  # type: ignore[override]
         left, right = align(self.node, other)
+        _check_no_next(left, right)
         # Python asks the class of a member first, which turns the sides round; rules are printed as they are written.
         if isinstance(left, Literal):
             left, right = right, left
@@ -85,6 +88,7 @@ class Bool(Term):
 class _Ordered(Term):
     def _compare(self, op: str, other: object, *, swap: bool) -> Bool:
         left, right = align(self.node, other)
+        _check_no_next(left, right)
         return Bool(Apply(op, (right, left) if swap else (left, right), BOOL))
 
     def __lt__(self, other: object) -> Bool:
@@ -221,6 +225,16 @@ def align(left: Node, other: object) -> tuple[Node, Node]:
     return left, right
 
 
+def _check_no_next(left: Node, right: Node) -> None:
+    if isinstance(left.type, StampType) and any(isinstance(n, Apply) and n.op == "add" for n in _both(left, right)):
+        raise RuleError("next() of a stamp is only for assigning: that two stamps are next to each other means nothing")
+
+
+def _both(left: Node, right: Node) -> Iterator[Node]:
+    yield from walk(left)
+    yield from walk(right)
+
+
 def group_of(node: Node) -> Node | None:
     """The element of the group that a stamp belongs to: the last argument of the function it was read from."""
     match node:
@@ -272,6 +286,8 @@ def protected(name: str) -> Bool:
     return Bool(Protected(name))
 
 
+_bound: ContextVar[tuple[Variable, ...]] = ContextVar("bound", default=())
+
 S1 = TypeVar("S1", bound=Sort)
 S2 = TypeVar("S2", bound=Sort)
 
@@ -299,7 +315,12 @@ def _quantified(kind: str, arguments: tuple[object, ...]) -> Bool:
     if not callable(body) or isinstance(body, type) or not all(_is_sort(sort) for sort in sorts):
         raise RuleError("write forall(Sort, lambda x: ...) or forall(Sort, Sort, lambda x, y: ...)")
     variables = bound_variables(body, tuple(sort.type for sort in sorts))  # type: ignore[attr-defined]
-    node = coerce(body(*(sort(variable) for sort, variable in zip(sorts, variables, strict=True))), BOOL)  # type: ignore[operator]
+    token = _bound.set((*_bound.get(), *variables))
+    try:
+        elements = (sort(variable) for sort, variable in zip(sorts, variables, strict=True))  # type: ignore[operator]
+        node = coerce(body(*elements), BOOL)
+    finally:
+        _bound.reset(token)
     for variable in reversed(variables):
         node = Quantified(kind, variable, node)
     return Bool(node)
@@ -310,10 +331,12 @@ def _is_sort(candidate: object) -> bool:
 
 
 def bound_variables(body: Callable[..., object], types: tuple[Type, ...]) -> tuple[Variable, ...]:
-    """Variables named after the parameters of a lambda and told apart by where it is written."""
+    """Variables named after the parameters of a lambda, told apart by where it is written and how deep it is nested."""
     code = body.__code__
     names = code.co_varnames[: code.co_argcount]
     if len(names) != len(types):
         raise RuleError(f"this lambda takes {len(names)} arguments where {len(types)} are bound")
     site = f"{code.co_filename}:{code.co_firstlineno}:{next(iter(code.co_positions()))[2]}"
+    while any(variable.site == site for variable in _bound.get()):
+        site += "'"
     return tuple(Variable(name, kind, site) for name, kind in zip(names, types, strict=True))

@@ -19,7 +19,7 @@ from onestart_model.expression import RuleError, StampType
 from onestart_model.instance import Instance
 from onestart_model.rules import INVARIANT, REACHABLE, STEP, Property
 from onestart_proofs.folding import Cell, Const, Expr, Op
-from onestart_proofs.ground import GroundModel, ground
+from onestart_proofs.ground import GroundModel, ground, stamp_growth
 from onestart_proofs.induction import Options, resources_of
 from onestart_proofs.symmetry import check_size, representatives
 from onestart_proofs.verdict import Verdict
@@ -210,7 +210,8 @@ class _Unrolling:
 
 
 def _width(model: GroundModel, index: int, depth: int) -> int:
-    """Bits for a cell. A stamp grows by at most one a step, so no renumbering is needed up to the depth."""
+    """Bits for a cell. A stamp is as large as it can get up to the depth, so it need not be renumbered."""
     cell = model.cells[index]
     stamp = cell.function is not None and isinstance(cell.function.type, StampType)
-    return max(1, (depth if stamp else cell.size - 1).bit_length())
+    largest = depth * stamp_growth(model.instance.model) if stamp else cell.size - 1
+    return max(1, largest.bit_length())

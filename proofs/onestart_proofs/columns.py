@@ -82,6 +82,15 @@ def _add(a: Any, b: Any) -> Column:
     return result
 
 
+def _choose(condition: Any, yes: Any, no: Any) -> Any:
+    return np.where(condition, _wide(yes), _wide(no))
+
+
+def _wide(value: Any) -> Any:
+    """A constant in a type that holds it: np.where would make it as narrow as the column beside it."""
+    return np.int64(value) if type(value) is int else value
+
+
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "not": np.logical_not,
     "and": lambda a, b: np.logical_and(_truth(a), _truth(b)),
@@ -90,5 +99,5 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "lt": np.less,
     "le": np.less_equal,
     "add": _add,
-    "ite": np.where,
+    "ite": _choose,
 }

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from onestart_proofs.columns import Program
 from onestart_proofs.folding import Cell, Const, Expr
 from onestart_proofs.ground import GroundAction, GroundModel
-from onestart_proofs.packing import LANE_BITS, Chunk, Column, Layout, Words, column_type, lane_of
+from onestart_proofs.packing import LANE_BITS, Chunk, Column, Layout, Words, column_type, lane_of, stamp_group
 
 MOST_ENTRIES = 1 << 26
 MOST_COMBINATIONS = 1 << 12
@@ -89,7 +89,7 @@ class _Effect:
                 value = registers[self._action.updates[f.cell]]  # type: ignore[index]
                 place = f.shift - chunk.shift
                 after &= ~(f.mask << place)
-                after |= np.asarray(value).astype(np.int64) << place
+                after |= (np.asarray(value).astype(np.int64) & f.mask) << place
         return after
 
 
@@ -179,6 +179,8 @@ def _distinct(states: Words) -> Words:
 
 def dense_visited(model: GroundModel, layout: Layout) -> DenseVisited | None:
     """A dense visited set for the model, None if its table would be too large."""
+    if any(stamp_group(model, cell) is not None for cell in range(len(model.cells))):
+        return None  # a stamp is renumbered by what the whole group holds, which a chunk's own steps do not show
     contents = local_contents(model, layout)
     if contents is None:
         return None

@@ -98,7 +98,7 @@ def _fold_eq(g: Builder, a: Expr, b: Expr) -> Expr | None:
         condition, yes, no = a.operands
         return g.op("ite", condition, g.op("eq", yes, b), g.op("eq", no, b))
     if isinstance(b, Const) and _is_boolean(g, a):
-        return a if b.value else g.op("not", a)
+        return {0: g.op("not", a), 1: a}.get(b.value, g.false)
     return None
 
 

@@ -76,7 +76,7 @@ class Expander:
         for cell, value in action.updates.items():
             field = self.layout.fields[cell]
             clear[field.word] &= np.uint64((2**64 - 1) ^ (field.mask << field.shift))
-            if isinstance(value, Const):
+            if isinstance(value, Const) and value.value < self.model.cells[cell].size:
                 constant[field.word] |= np.uint64(value.value << field.shift)
             else:
                 computed.append((cell, value))
@@ -127,11 +127,13 @@ class Expander:
             successors[word] |= constant
         for cell, value in move.computed:
             field = self.layout.fields[cell]
-            column = registers[value][rows]
+            column = _on_rows(registers[value], rows)
             self._check_range(move, cell, column)
             successors[field.word] |= column.astype(np.uint64) << np.uint64(field.shift)
         for new, choices, group in move.raised:
-            self._check_highest(move, registers[new][rows], _chosen(registers, rows, choices), group, states[:, rows])
+            self._check_highest(
+                move, _on_rows(registers[new], rows), _chosen(registers, rows, choices), group, states[:, rows]
+            )
         return successors
 
     def _check_highest(self, move: _Compiled, new: Any, chosen: Any, group: tuple[int, ...], states: Words) -> None:
@@ -150,10 +152,17 @@ class Expander:
             raise RuleError(f"{move.action.step.action} takes {info.function.name} beyond its bound {info.size - 1}")
 
 
+def _on_rows(value: Any, rows: Rows) -> npt.NDArray[np.generic]:
+    column: npt.NDArray[np.generic] = np.full(len(rows), value) if isinstance(value, int) else value[rows]
+    return column
+
+
 def _increments(value: Expr, choices: Choices) -> Iterator[tuple[Expr, Choices]]:
     match value:
-        case Op(op="add"):
+        case Op(op="add", operands=operands):
             yield value, choices
+            for operand in operands:
+                yield from _increments(operand, choices)
         case Op(op="ite", operands=(condition, yes, no)):
             yield from _increments(yes, (*choices, (condition, True)))
             yield from _increments(no, (*choices, (condition, False)))

@@ -29,11 +29,12 @@ from onestart_model.expression import (
     Type,
     Value,
     Variable,
+    children,
     walk,
 )
 from onestart_model.instance import FixedValues, Instance
 from onestart_model.recording import Assign
-from onestart_model.rules import STEP, Action, Property
+from onestart_model.rules import STEP, Action, Model, Property
 from onestart_model.state import FIXED, Function
 from onestart_proofs.folding import Builder, Expr
 
@@ -75,6 +76,17 @@ class GroundModel:
     actions: tuple[GroundAction, ...]
     conditions: Mapping[str, Expr]
     steps: Mapping[str, Mapping[int, Expr]] = field(factory=dict)
+
+
+def stamp_growth(model: Model) -> int:
+    """By how much a step can raise the highest stamp: the deepest nesting of next() in any assignment."""
+    values = [update.value for action in model.actions for update in action.updates]
+    return max((_depth(value) for value in values if isinstance(value.type, StampType)), default=0)
+
+
+def _depth(node: Node) -> int:
+    below = max(map(_depth, children(node)), default=0)
+    return below + (isinstance(node, Apply) and node.op == "add")
 
 
 def encode(kind: Type, value: Value) -> int:
@@ -132,8 +144,9 @@ class Grounder(Builder):
             case NumberType():
                 return (self.instance.upto(function) or 0) + 1
             case StampType(group=group):
-                return sum(len(list(self.instance.arguments(f))) for f in self.instance.model.schema.functions
-                           if f.group == group) // self.instance.sizes[group] + 2  # fmt: skip
+                functions = [f for f in self.instance.model.schema.functions if f.group == group]
+                cells = sum(len(list(self.instance.arguments(f))) for f in functions) // self.instance.sizes[group]
+                return cells + stamp_growth(self.instance.model) + 1
             case _:
                 return 2
 

@@ -7,7 +7,8 @@ property speaks of it, each function is replaced by what the action makes of it,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import z3
@@ -58,6 +59,7 @@ class Vocabulary:
     _sorts: dict[str, Any] = field(factory=dict)
     _members: dict[str, dict[str, Any]] = field(factory=dict)
     _functions: dict[str, Any] = field(factory=dict)
+    _numbers: Iterator[int] = field(factory=itertools.count)
 
     def sort(self, kind: Type) -> Any:
         match kind:
@@ -166,7 +168,9 @@ class Vocabulary:
         while isinstance(body, Quantified) and body.kind == node.kind:
             variables.append(body.variable)
             body = body.body
-        bound = [z3.Const(f"{v.name}!{i}", self.sort(v.type)) for i, v in enumerate(variables, len(bindings))]
+        # A number of its own for every bound constant: z3 binds by name, and the term of an update that is substituted
+        # under a quantifier must not be caught by it.
+        bound = [z3.Const(f"{v.name}!{next(self._numbers)}", self.sort(v.type)) for v in variables]
         inner = self.term(body, {**bindings, **dict(zip(variables, bound, strict=True))}, after)
         return z3.ForAll(bound, inner) if node.kind == "all" else z3.Exists(bound, inner)
 
