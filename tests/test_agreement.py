@@ -261,7 +261,7 @@ def test_proofs_have_the_values_of_execution(case: Case, rng: Random) -> None:
     assert not wrong, (wrong, bindings, state)
 
 
-@profile(150)
+@profile(200)
 @given(cases(), sources())
 def test_a_proof_speaks_of_what_the_machine_does(case: Case, rng: Random) -> None:
     """Protects the vocabulary of proofs: guards, successors and promises have the values that execution gives them."""

@@ -22,6 +22,7 @@ from onestart_model import (
     action,
     durable,
     exists,
+    fixed,
     forall,
     invariant,
     ite,
@@ -223,3 +224,33 @@ def test_a_stamp_above_all_others_is_the_only_new_one() -> None:
 
     instance = Instance.of(build(Tokens, raise_top, take, tokens_never_done), sizes={"Key": 1})
     assert "highest" in explore(instance, stop=False).reason
+
+
+def test_a_token_may_not_cross_groups_by_an_update() -> None:
+    """Protects renumbering: an update of all arguments copies within a group, like an assignment of one."""
+    with pytest.raises(RuleError, match="stamps of two different groups"):
+
+        @action
+        def spread(s: Tokens, k: Key) -> None:
+            """Every key gets the token of one."""
+            s.held.update(lambda x: s.top[k])
+
+
+def test_a_first_token_is_checked_like_any_other() -> None:
+    """Protects renumbering: next() of the literal 0 is a new stamp too, and has to be above all others."""
+
+    @action
+    def restart(s: Tokens, k: Key) -> None:
+        """Tokens begin anew."""
+        s.held[k] = s.top[k]
+        s.top[k] = ite(s.done[k], s.top[k], 0).next()
+
+    instance = Instance.of(build(Tokens, restart, tokens_never_done), sizes={"Key": 1})
+    assert "highest" in explore(instance, stop=False).reason
+
+
+def test_fixed_functions_have_finite_domains() -> None:
+    """Protects instances: an enumeration goes through every value of a fixed function, so there may be only so many."""
+    for kind in (Number, Stamp):
+        with pytest.raises(RuleError, match="a fixed function is of a sort, an enumeration, a Bool or a Maybe"):
+            state(type("S", (), {"__annotations__": {"n": Fn[Key, kind]}, "n": fixed()}))  # type: ignore[valid-type]

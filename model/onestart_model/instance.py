@@ -107,7 +107,7 @@ class Instance:
         """Every choice of values for the fixed functions; one empty choice if there are none."""
         choices: list[list[tuple[str, Row]]] = []
         for function in self.model.schema.of(FIXED):
-            rows: Iterable[Row] = itertools.product(*(self._fixed_domain(function) for _ in self.arguments(function)))
+            rows: Iterable[Row] = itertools.product(*(self.domain(function.type) for _ in self.arguments(function)))
             if function.name in self.fixed:
                 rows = [self.fixed[function.name]]
             choices.append([(function.name, row) for row in rows])
@@ -116,12 +116,7 @@ class Instance:
     def choices(self, function: Function) -> int:
         """How many fixed functions of this declaration there are."""
         arguments = math.prod(self.sizes[sort] for sort in function.arguments)
-        return int(len(self._fixed_domain(function)) ** min(arguments, 64))
-
-    def _fixed_domain(self, function: Function) -> tuple[Value, ...]:
-        if isinstance(function.type, NumberType):
-            return tuple(range((self.upto(function) or 0) + 1))
-        return self.domain(function.type)
+        return int(len(self.domain(function.type)) ** min(arguments, 64))
 
     def budget_of(self, cause: str) -> int | None:
         """The place of the budget that steps of this cause spend, None if they are unlimited."""
@@ -191,5 +186,5 @@ def _check_fixed(instance: Instance, name: str, row: Row) -> None:
     if function.home != FIXED:
         raise RuleError(f"{name} is not fixed; only fixed functions take values in fixed=")
     count = len(list(instance.arguments(function)))
-    if len(row) != count or any(value not in instance._fixed_domain(function) for value in row):
-        raise RuleError(f"fixed {name} needs {count} values, each one of {instance._fixed_domain(function)}")
+    if len(row) != count or any(value not in instance.domain(function.type) for value in row):
+        raise RuleError(f"fixed {name} needs {count} values, each one of {instance.domain(function.type)}")

@@ -127,6 +127,8 @@ class FunctionView:
         self._check_writable()
         parameters = bound_variables(value, self._function.arguments)
         node = self._coerce(value(*(wrap(parameter) for parameter in parameters)))
+        if isinstance(node.type, StampType):
+            check_same_group(Read(self._function.name, parameters, node.type), node)
         self._recording.updates.append(AssignAll(self._function.name, parameters, node))
 
     def _coerce(self, value: object) -> Node:

@@ -189,7 +189,9 @@ def _function(name: str, hint: object, declaration: Declaration) -> Function:
         raise RuleError(f"{name}: a state function has one or two arguments, each a Sort")
     arguments = tuple(cast(SortType, sort.type) for sort in sorts)
     kind = _value_type(name, value, arguments)
-    if isinstance(kind, NumberType) and declaration.upto is None and declaration.home != FIXED:
+    if declaration.home == FIXED and isinstance(kind, NumberType | StampType):
+        raise RuleError(f"{name}: a fixed function is of a sort, an enumeration, a Bool or a Maybe")
+    if isinstance(kind, NumberType) and declaration.upto is None:
         raise RuleError(f"{name} is a Number and needs a bound: upto=2, or upto=limit('NAME') for one of the instance")
     upto = None if declaration.upto is None else coerce(declaration.upto, NumberType())
     return Function(name, arguments, kind, declaration.home, _initial(name, kind, declaration), declaration.store, upto)

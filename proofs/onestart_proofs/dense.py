@@ -20,6 +20,7 @@ from onestart_proofs.ground import GroundAction, GroundModel
 from onestart_proofs.packing import LANE_BITS, Chunk, Column, Layout, Words, column_type, lane_of, stamp_group
 
 MOST_ENTRIES = 1 << 26
+UNKNOWN = 1 << 48  # the place of a content that cannot occur: beyond every table, so that meeting it is an error
 MOST_COMBINATIONS = 1 << 12
 Contents = npt.NDArray[np.int64]
 
@@ -160,7 +161,7 @@ def _lane_tables(layout: Layout, contents: list[Contents]) -> tuple[list[tuple[i
     every = np.arange(1 << LANE_BITS, dtype=np.int64)
     stride = 1
     for chunk, known in zip(layout.chunks, contents, strict=True):
-        place = np.zeros(1 << chunk.width, dtype=np.int64)
+        place = np.full(1 << chunk.width, UNKNOWN, dtype=np.int64)
         place[known] = np.arange(len(known)) * stride
         lane = (chunk.word, chunk.shift // LANE_BITS)
         part = place[(every >> (chunk.shift % LANE_BITS)) & chunk.mask]

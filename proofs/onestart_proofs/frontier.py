@@ -76,7 +76,7 @@ class Expander:
         for cell, value in action.updates.items():
             field = self.layout.fields[cell]
             clear[field.word] &= np.uint64((2**64 - 1) ^ (field.mask << field.shift))
-            if isinstance(value, Const) and value.value < self.model.cells[cell].size:
+            if isinstance(value, Const) and self._is_plain(cell, value.value):
                 constant[field.word] |= np.uint64(value.value << field.shift)
             else:
                 computed.append((cell, value))
@@ -87,6 +87,10 @@ class Expander:
             for new, choices in _increments(value, ())
         )
         return _Compiled(number, action, clear, constant, tuple(computed), raised)
+
+    def _is_plain(self, cell: int, value: int) -> bool:
+        """Whether a constant needs no check: within bounds, and no new stamp."""
+        return value < self.model.cells[cell].size and not (value and cell in self._stamps)
 
     def _group(self, cell: int) -> tuple[int, ...]:
         group = stamp_group(self.model, cell)
@@ -159,10 +163,13 @@ def _on_rows(value: Any, rows: Rows) -> npt.NDArray[np.generic]:
 
 def _increments(value: Expr, choices: Choices) -> Iterator[tuple[Expr, Choices]]:
     match value:
+        case Const(value=number) if number:
+            yield value, choices
         case Op(op="add", operands=operands):
             yield value, choices
             for operand in operands:
-                yield from _increments(operand, choices)
+                if not isinstance(operand, Const):
+                    yield from _increments(operand, choices)
         case Op(op="ite", operands=(condition, yes, no)):
             yield from _increments(yes, (*choices, (condition, True)))
             yield from _increments(no, (*choices, (condition, False)))
