@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import traceback
 from importlib.metadata import EntryPoint, entry_points
 from io import TextIOWrapper
 
 import click
 
 GROUP = "onestart.commands"
+INTERNAL = 70  # a mistake of ours; none of the verdicts' codes
 
 
 class Commands(click.Group):
@@ -50,7 +53,16 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
-    sys.exit(run(sys.argv[1:]))
+    try:
+        code = run(sys.argv[1:])
+        sys.stdout.flush()
+    except OSError as error:
+        code = _complain(f"the output cannot be written: {error.strerror}")
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  (what is left cannot be written at exit either)
+    except Exception:
+        traceback.print_exc()
+        code = INTERNAL
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
@@ -69,6 +81,8 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 141
+    except OSError as error:
+        return _complain(f"the output cannot be written: {error.strerror}")
     except MemoryError:
         return _complain("out of memory: choose a smaller instance, or a limit such as --max-memory")
 

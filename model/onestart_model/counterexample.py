@@ -168,8 +168,11 @@ def _rebuild(document: dict[str, Any], meta: dict[str, Any], models: Sequence[Mo
     for index, (state, rows) in enumerate(zip(states, found, strict=True)):
         if state.rows != rows:
             raise RuleError(f"the rules as they are now lead to another state {index}")
+    for name, kind in (("property", str), ("source", str), ("inductive", bool)):
+        if not isinstance(meta[name], kind):
+            raise RuleError(f"{name} is {meta[name]!r}")
     return Counterexample.of(
-        instance, states, steps, broken=meta["property"], source=meta["source"], inductive=bool(meta["inductive"])
+        instance, states, steps, broken=meta["property"], source=meta["source"], inductive=meta["inductive"]
     )
 
 

@@ -34,7 +34,9 @@ class Claim:
 
 
 def overall(claims: Iterable[Claim]) -> Verdict:
-    return worst(claim.verdict for claim in claims)
+    """The verdict of all claims together; of none, nothing is known."""
+    verdicts = [claim.verdict for claim in claims]
+    return worst(verdicts) if verdicts else Verdict.UNDETERMINED
 
 
 def proof_claims(proof: Proof) -> list[Claim]:
@@ -47,6 +49,8 @@ def proof_claims(proof: Proof) -> list[Claim]:
         if failed:
             detail = f"{len(failed)} of {detail}, first {failed[0].action}"
             detail += f": {failed[0].reason}" if failed[0].reason else ""
+        elif unproved := proof.unproved_basis(name):
+            detail += f", but they rest on {unproved[0]}"
         verdict = proof.verdict_of(name)
         if verdict is Verdict.REFUTED and all(o.action != INITIALLY for o in failed):
             verdict = Verdict.NOT_INDUCTIVE
@@ -55,8 +59,16 @@ def proof_claims(proof: Proof) -> list[Claim]:
 
 
 def exploration_claims(exploration: Exploration, properties: Iterable[Property]) -> list[Claim]:
-    """One claim for each property that the exploration could decide; what can still happen is decided elsewhere."""
+    """One claim for each property; what can still happen is decided elsewhere (`possibility_claim`)."""
     return [_of_property(exploration, p) for p in properties if p.kind != CAN_STILL]
+
+
+def possibility_claim(exploration: Exploration, prop: Property, stuck: Stuck | None) -> Claim:
+    """What can still happen: undetermined unless it was searched for in a complete exploration without budgets."""
+    if stuck is not None:
+        return stuck_claim(exploration, stuck)
+    reason = f"ended by {exploration.reason}" if exploration.reason else "a budget may be what is in the way"
+    return Claim(prop.name, "enumeration", exploration.instance.scope, Verdict.UNDETERMINED, reason)
 
 
 def _of_property(exploration: Exploration, prop: Property) -> Claim:

@@ -11,7 +11,7 @@ from onestart_model.catalog import PROFILES, Entry, Standard
 from onestart_model.counterexample import Counterexample
 from onestart_model.expression import BOOL, Apply, Protected
 from onestart_model.rules import CAN_STILL, REACHABLE, Action
-from onestart_proofs.claims import Claim, exploration_claims, proof_claims, stuck_claim
+from onestart_proofs.claims import Claim, exploration_claims, possibility_claim, proof_claims
 from onestart_proofs.graph import can_still
 from onestart_proofs.induction import Options, Proof, prove
 from onestart_proofs.search import Exploration, Limits, Progress, explore
@@ -84,15 +84,16 @@ def _enumerate(evidence: Evidence, standard: Standard, phase: Phase) -> None:
         )
     _keep(evidence, standard, exploration)
     evidence.occurred |= {p.name for p in watched if p.name in exploration.sightings}
-    if exploration.complete and not standard.budgets:
-        for prop in model.of_kind(CAN_STILL):
+    if standard.budgets:
+        return
+    for prop in model.of_kind(CAN_STILL):
+        stuck = None
+        if exploration.complete:
             with phase(f"what can still happen: {prop.name}") as tell:
-                stuck = can_still(
-                    exploration, prop, report=lambda n, left: tell(f"round {n}, {left:,} states left", None)
-                )
-            evidence.claims.append(stuck_claim(exploration, stuck))
-            if stuck.first is not None:
-                evidence.traces.append(trace(exploration, stuck.first))
+                stuck = can_still(exploration, prop, report=lambda n, left: tell(f"round {n}, {left:,} left", None))
+        evidence.claims.append(possibility_claim(exploration, prop, stuck))
+        if stuck is not None and stuck.first is not None:
+            evidence.traces.append(trace(exploration, stuck.first))
 
 
 def _keep(evidence: Evidence, standard: Standard, exploration: Exploration) -> None:

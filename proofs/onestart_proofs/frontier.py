@@ -150,7 +150,7 @@ class Expander:
 
     def _check_range(self, move: _Compiled, cell: int, column: npt.NDArray[np.generic]) -> None:
         info = self.model.cells[cell]
-        if info.function is None or not isinstance(info.function.type, NumberType) or column.dtype == np.bool_:
+        if info.function is None or not isinstance(info.function.type, NumberType):
             return
         if int(column.max()) >= info.size:
             raise RuleError(f"{move.action.step.action} takes {info.function.name} beyond its bound {info.size - 1}")

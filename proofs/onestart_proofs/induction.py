@@ -56,10 +56,8 @@ class Options:
     resources: int = RESOURCES
 
     def __attrs_post_init__(self) -> None:
-        if self.resources <= 0:
-            raise RuleError(
-                f"a resource limit of {self.resources} leaves nothing to prove with; give a positive number"
-            )
+        if not 0 < self.resources < 2**32:
+            raise RuleError(f"a resource limit of {self.resources} leaves nothing to prove with; give 1 to {2**32 - 1}")
 
 
 def resources_of(solver: Any) -> int:
@@ -100,7 +98,29 @@ class Proof:
         return tuple(o for o in self.obligations if o.property == prop)
 
     def verdict_of(self, prop: str) -> Verdict:
-        return worst(o.verdict for o in self.of(prop))
+        """Of a property with all that it rests on: it is proved only if every invariant that its proof used is."""
+        own = worst(o.verdict for o in self.of(prop))
+        if own is not Verdict.PROVED:
+            return own
+        return Verdict.PROVED if not self.unproved_basis(prop) else Verdict.NOT_INDUCTIVE
+
+    def basis(self, prop: str) -> tuple[str, ...]:
+        """The invariants that a proof used, those that their proofs used, and so on."""
+        found: dict[str, None] = {}
+        todo = [prop]
+        while todo:
+            used = {name for o in self.of(todo.pop()) for name in o.used if not name.startswith("guard: ")}
+            todo += sorted(used - found.keys())
+            found.update(dict.fromkeys(sorted(used)))
+        return tuple(found)
+
+    def unproved_basis(self, prop: str) -> tuple[str, ...]:
+        """Those of the basis that are not proved themselves."""
+        return tuple(
+            name
+            for name in self.basis(prop)
+            if any(o.verdict is not Verdict.PROVED for o in self.of(name)) or not self.of(name)
+        )
 
 
 Report = Callable[[Obligation, int, int], None]
@@ -116,19 +136,35 @@ def prove(
 ) -> Proof:
     """Prove the invariants and step invariants of a model for all sizes.
 
-    properties: names of those to prove; all are assumed of the state before in any case. report: called after each
-    obligation with how many are done and how many there are.
+    properties: names of those to prove, and with them every invariant that their proofs turn out to use. report: called
+    after each obligation with how many are done and how many there are.
     """
     prover = Prover(model, frozenset(model.protection_named(name).name for name in without), options or Options())
-    wanted = None if properties is None else [model.property_named(name) for name in properties]
-    tasks = list(prover.tasks(wanted))
-    done = []
-    for number, (prop, action) in enumerate(tasks, 1):
-        obligation = prover.initially(prop) if action is None else prover.step(prop, action)
-        done.append(obligation)
-        if report is not None:
-            report(obligation, number, len(tasks))
+    wanted = None if properties is None else [_provable(model.property_named(name)) for name in properties]
+    done: list[Obligation] = []
+    todo = list(prover.tasks(wanted))
+    total = len(todo)
+    while todo:
+        for prop, action in todo:
+            done.append(prover.initially(prop) if action is None else prover.step(prop, action))
+            if report is not None:
+                report(done[-1], len(done), total)
+        todo = list(prover.tasks(_still_to_prove(prover, done)))
+        total += len(todo)
     return Proof(model, prover.without, tuple(done))
+
+
+def _provable(prop: Property) -> Property:
+    if prop.kind not in (INVARIANT, STEP):
+        raise RuleError(f"{prop.name} says what can happen, which induction cannot show; use onestart explore")
+    return prop
+
+
+def _still_to_prove(prover: Prover, done: list[Obligation]) -> list[Property]:
+    """Invariants that some proof has used and that have no obligations of their own yet."""
+    used = {name for o in done for name in o.used}
+    proved = {o.property for o in done}
+    return [p for p in prover.invariants if p.name in used - proved]
 
 
 def range_invariants(model: Model) -> tuple[Property, ...]:
@@ -169,13 +205,20 @@ class Prover:
         for prop in properties:
             if prop.kind == INVARIANT:
                 yield prop, None
+            trivial = prop.kind == INVARIANT or self._holds_of_stuttering(prop)
             for action in self.model.actions:
-                if prop.concerns(action) and self._touches(prop, action):
+                if prop.concerns(action) and not (trivial and not self._touches(prop, action)):
                     yield prop, action
 
     def _touches(self, prop: Property, action: Action) -> bool:
         reads = (node for node in walk(prop.condition) if isinstance(node, Read))
         return bool({n.function for n in reads if n.after or prop.kind != STEP} & set(action.written))
+
+    def _holds_of_stuttering(self, prop: Property) -> bool:
+        """Whether a step invariant holds of every step that changes nothing it reads of the state after."""
+        solver = self._solver()
+        solver.add(z3.Not(self._words.term(prop.condition, {}, self._words.before)))
+        return bool(solver.check() == z3.unsat)
 
     def _solver(self) -> Any:
         solver = z3.SimpleSolver(self._words.context)
@@ -219,6 +262,13 @@ class Prover:
             return Obligation(prop.name, action.name, Verdict.UNDETERMINED, (), self._spent(solver), None, reason)
         return self._not_inductive(prop, action, bindings, solver)
 
+    def _after(self, machine: Machine, state: State, step: Step) -> State | None:
+        """The successor; None if a number leaves its bounds, which is what the counterexample then shows."""
+        try:
+            return machine.successor(state, step)
+        except RuleError:
+            return None
+
     def can_fire(self, action: Action) -> Verdict:
         """Whether some state that satisfies all invariants enables the action; proved if so."""
         bindings = {p: self._words.constant(f"the.{p.name}", p.type) for p in action.parameters}
@@ -248,9 +298,8 @@ class Prover:
         if any(not machine.holds(p, state) for p in self.model.of_kind(INVARIANT)) or machine.why_not(state, step):
             reason = "z3's model is not a state that satisfies the assumptions"
             return Obligation(prop.name, action.name, Verdict.UNDETERMINED, (), self._spent(solver), None, reason)
-        after = machine.successor(state, step)
-        trace = None
-        if prop in self.model.properties:
+        trace, after = None, self._after(machine, state, step)
+        if prop in self.model.properties and after is not None:
             trace = Counterexample.of(
                 state.instance, [state, after], [step], broken=prop.name, source="proof", inductive=True
             )

@@ -24,6 +24,7 @@ from onestart_proofs.packing import Chunk, Layout, Words, stamp_group
 Permutation = Mapping[SortType, tuple[int, ...]]  # element i of the sort becomes permutation[sort][i]
 Table = npt.NDArray[np.uint64]
 MOST_PERMUTATIONS = 5040
+MOST_ELEMENTS = 100
 MOST_CHOICES = 100_000
 
 
@@ -81,6 +82,9 @@ def _smaller(a: Words, b: Words) -> Words:
 
 def check_size(instance: Instance, *, symmetry: bool) -> None:
     """Raises RuleError if an instance has more renamings, fixed functions or steps than a search can go through."""
+    for sort, size in instance.sizes.items():
+        if size > MOST_ELEMENTS:
+            raise RuleError(f"the instance is too large: {size} elements of {sort}; the most is {MOST_ELEMENTS}")
     renamings = math.prod(math.factorial(n) for n in instance.sizes.values())
     if symmetry and renamings > MOST_PERMUTATIONS:
         raise RuleError(f"the instance is too large: {renamings} renamings of its elements; use fewer, or no symmetry")

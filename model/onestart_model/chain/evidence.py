@@ -21,7 +21,7 @@ def binding_legible(s: State, k: Key) -> Bool:
 
 
 def never_intended(s: State, k: Key) -> Bool:
-    """Positive evidence that nobody ever meant to start the key, from every store that would know.
+    """Positive evidence that nobody ever meant to start the key, from every store that would know, and is healthy.
 
     The attempt record alone would do if its store could not be lost: the lease store's note and the completed receipt
     show that the key was further once. A session record would show it too, but it is never there without the note.
@@ -30,7 +30,7 @@ def never_intended(s: State, k: Key) -> Bool:
     no_attempt = s.attempt[k].one_of(Attempt.ABSENT, Attempt.OFFERED) | unread
     no_note = ~s.noted[k] | ~protected("notes-are-evidence")
     no_result = ~completed(s, k) | ~protected("results-are-evidence")
-    return no_attempt & no_note & no_result
+    return no_attempt & no_note & no_result & ~s.lease_damaged[s.task[k]]
 
 
 def over(s: State, k: Key) -> Bool:
@@ -70,6 +70,7 @@ def in_kernel(s: State, p: Process) -> Bool:
 
 
 def answer(s: State, k: Key) -> None:
-    """An answer goes to the caller; it reports the damage that the read of the receipt met."""
-    damaged = s.receipt[k].one_of(Receipt.PENDING_DAMAGED, Receipt.COMPLETION_DAMAGED)
+    """An answer goes to the caller; it reports the damage that reading the key's records met."""
+    in_receipt = s.receipt[k].one_of(Receipt.PENDING_DAMAGED, Receipt.COMPLETION_DAMAGED)
+    damaged = in_receipt | (s.attempt[k] == Attempt.DAMAGED) | s.lease_damaged[s.task[k]]
     s.concealed[k] = s.concealed[k] | (damaged & ~protected("degraded-read-reported"))

@@ -61,10 +61,10 @@ def enter(s: State, p: Process, k: Key, in_force: Bool, approved: Bool) -> None:
 
 @environment("governance", source="receipts, section 2: rejects stale revision")
 def refuse(s: State, p: Process, k: Key) -> None:
-    """An accepted command whose revision is no longer in force, and that nobody meant to start, is refused for good.
+    """An accepted command whose revision is no longer in force, and that nobody meant to start, is closed.
 
-    The refusal is in the attempt record before anybody hears of it: a process that has claimed the attempt finds it
-    there, and so does whoever submits the key again.
+    It counts as refused once its caller is told, which `report_closed` does after recording the result. The refusal is
+    in the attempt record before that: a process that has claimed the attempt finds it there.
     """
     require(in_kernel(s, p), s.receipt[k] != Receipt.ABSENT)
     require(never_intended(s, k), s.attempt[k] != Attempt.DAMAGED)
@@ -73,7 +73,7 @@ def refuse(s: State, p: Process, k: Key) -> None:
 
 @environment("caller", source="receipts, section 3: I4 and I7")
 def cancel(s: State, k: Key) -> None:
-    """An accepted command that nobody meant to start is cancelled for good."""
+    """An accepted command that nobody meant to start is closed; it counts as cancelled once its caller is told."""
     require(s.receipt[k] != Receipt.ABSENT, never_intended(s, k), s.attempt[k] != Attempt.DAMAGED)
     s.attempt[k] = Attempt.CLOSED
 
@@ -93,9 +93,11 @@ def report_closed(s: State, p: Process, k: Key) -> None:
 def report_dispatched(s: State, p: Process, k: Key) -> None:
     """A command whose key has started is answered so, with a result recorded if none is.
 
-    Whether the answer says "created" or "already dispatched" is for the process to tell: the start is the same one.
+    The kernel may do this too, so that a start is answered for even after the revision has moved on. Whether the answer
+    says "created" or "already dispatched" is for the process to tell: the start is the same one.
     """
-    require(serves(s, p, k, Stage.ENTERED), (s.session[k] != Session.ABSENT) | (s.attempt[k] == Attempt.ENDED))
+    require(in_kernel(s, p) | serves(s, p, k, Stage.ENTERED))
+    require((s.session[k] != Session.ABSENT) | (s.attempt[k] == Attempt.ENDED))
     require(~completed(s, k), protection="result-recorded-once")
     forget(s, p)
     s.receipt[k] = Receipt.DISPATCHED

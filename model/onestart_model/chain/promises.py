@@ -105,7 +105,7 @@ def a_result_reaches_only_its_command(s: State) -> Bool:
 
 @invariant(layer="read", source="receipts, section 6; design: a degraded read is always reported")
 def a_degraded_read_is_reported(s: State) -> Bool:
-    """No answer hides damage that the read of the receipt met."""
+    """No answer hides damage that reading the key's records met."""
     return forall(Key, lambda k: ~s.concealed[k])
 
 
@@ -168,7 +168,8 @@ TROUBLE = ("crash", *DAMAGE, "caller", "governance")
 def every_accepted_command_can_end(s: State) -> Bool:
     """With an executor that can be asked, every accepted command can still end: started, refused or held.
 
-    Held is only a command whose task has an illegible lease record; the rest needs nobody.
+    Held is only a command whose task has an illegible lease record; the rest needs nobody but governance and an
+    approver, who may agree or not.
     """
     return forall(Key, lambda k: implies(s.receipt[k] != Receipt.ABSENT, completed(s, k) | s.lease_damaged[s.task[k]]))
 
@@ -177,3 +178,9 @@ def every_accepted_command_can_end(s: State) -> Bool:
 def every_accepted_command_can_end_with_an_operator(s: State) -> Bool:
     """With an executor that cannot be asked, an operator can still end every accepted command."""
     return forall(Key, lambda k: implies(s.receipt[k] != Receipt.ABSENT, completed(s, k)))
+
+
+@can_still(avoiding=(*TROUBLE, "enter"), source="design: every accepted command ends started, refused or held")
+def every_started_command_gets_its_result(s: State) -> Bool:
+    """A start that is on record can still be answered for, even if governance and approvers never agree again."""
+    return forall(Key, lambda k: implies(s.session[k] != Session.ABSENT, completed(s, k)))

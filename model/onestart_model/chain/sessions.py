@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onestart_model import NONE, action, environment, forall, require
 from onestart_model.chain.evidence import in_doubt, over, serves
-from onestart_model.chain.state import Attempt, Key, Process, Session, Stage, State, Task
+from onestart_model.chain.state import Attempt, Key, Process, Receipt, Session, Stage, State, Task
 
 
 @environment("caller", source="receipts, section 3: I4")
@@ -38,7 +38,7 @@ def settle(s: State, k: Key) -> None:
 
     Here the promise rests on a person: no process may be between its last look at the records and the start.
     """
-    require(in_doubt(s, k))
+    require(s.receipt[k] != Receipt.ABSENT, in_doubt(s, k))
     nobody_about_to_start = forall(Process, lambda p: ~serves(s, p, k, Stage.CONFIRMED))
     require(~s.running[k] & nobody_about_to_start, protection="operator-looks-first")
     s.attempt[k] = Attempt.CLOSED

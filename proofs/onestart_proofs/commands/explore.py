@@ -14,7 +14,7 @@ from onestart_model.counterexample import Counterexample
 from onestart_model.expression import RuleError
 from onestart_model.instance import Instance
 from onestart_model.rules import CAN_STILL, REACHABLE, Property
-from onestart_proofs.claims import Claim, exploration_claims, overall, stuck_claim
+from onestart_proofs.claims import Claim, exploration_claims, overall, possibility_claim
 from onestart_proofs.commands.options import (
     ModelCommand,
     Pairs,
@@ -81,6 +81,8 @@ def explore(
     """
     entry = chosen_entry(model, without, properties)
     screen = Screen(quiet=as_json)
+    if max_memory <= 0:
+        raise RuleError(f"a limit of {max_memory} MB leaves nothing to search; give a positive number")
     bounds = Limits(max_states, max_memory * 1_000_000)
     own = own_instance(entry, name, sizes, budgets, limits, without)
     chosen = tuple(p for p in entry.model.properties if _is_asked_for(p, properties, bool(without)))
@@ -124,13 +126,14 @@ def _explore(
     result = _Result(exploration, exploration_claims(exploration, properties))
     violated = [s for s in exploration.sightings.values() if _kind(instance, s.property) != REACHABLE]
     result.traces += [trace(exploration, sighting) for sighting in violated]
-    for prop in properties:
-        if prop.kind == CAN_STILL and exploration.complete and not instance.budgets:
+    for prop in (p for p in properties if p.kind == CAN_STILL):
+        stuck = None
+        if exploration.complete and not instance.budgets:
             with screen.phase(f"what can still happen: {prop.name}") as tell:
                 stuck = can_still(exploration, prop, report=lambda n, left: tell(f"round {n}, {left:,} left", None))
-            result.claims.append(stuck_claim(exploration, stuck))
-            if stuck.first is not None:
-                result.traces.append(trace(exploration, stuck.first))
+        result.claims.append(possibility_claim(exploration, prop, stuck))
+        if stuck is not None and stuck.first is not None:
+            result.traces.append(trace(exploration, stuck.first))
     return result
 
 

@@ -114,6 +114,10 @@ def own_instance(
     entry: Entry, name: str | None, sizes: Pairs, budgets: Pairs, limits: Pairs, without: Iterable[str]
 ) -> Instance | None:
     """The instance that the options describe, None if they describe none."""
+    for option, pairs in (("--size", sizes), ("--budget", budgets), ("--limit", limits)):
+        for given in {pair[0] for pair in pairs}:
+            if [pair[0] for pair in pairs].count(given) > 1:
+                raise RuleError(f"{option} {given} is given twice")
     if name is not None:
         if sizes or budgets or limits:
             raise RuleError("--instance stands for sizes, budgets and limits; give either it or those")

@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from onestart_model.catalog import CATALOG
 from onestart_model.counterexample import load
+from onestart_model.rules import CAN_STILL
 from onestart_proofs.commands.options import ModelCommand
 from onestart_proofs.commands.screen import Screen
 
@@ -27,6 +28,9 @@ def show(file: Path) -> None:
     if trace.inductive:
         screen.state("before", trace.states[0].show())
     screen.story(trace)
-    statement = trace.instance.model.property_named(trace.property).statement
-    screen.line(f"the rules say: {escape(statement)}")
-    screen.line("[bold red]broken at the last step[/]" if trace.broken() else "[green]not broken by these steps[/]")
+    prop = trace.instance.model.property_named(trace.property)
+    screen.line(f"the rules say: {escape(prop.statement)}")
+    if prop.kind == CAN_STILL:
+        screen.line("that nothing leads on from the last state, only a search can show")
+    else:
+        screen.line("[bold red]broken at the last step[/]" if trace.broken() else "[green]not broken by these steps[/]")
