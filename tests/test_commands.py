@@ -29,6 +29,11 @@ BAD = [
     (["explore", "--max-states", "many"], "'many' is not a valid integer"),
     (["explore", "--model", "yardstick", "--instance", "small", "--graph", "/dev/null/x"], "cannot be written"),
     (["prove", "--resources", "0"], "leaves nothing to prove with"),
+    (["prove", "--resources", "4294967297"], "give 1 to 4294967295"),
+    (["prove", "--property", "every_accepted_command_can_end"], "use onestart explore"),
+    (["prove", "--depth", "3", "--property", "every_accepted_command_can_end"], "use explore"),
+    (["explore", "--size", "Key=1", "--size", "Process=999999999", "--size", "Task=1"], "too large: 999999999"),
+    (["explore", "--size", "Key=1", "--size", "Key=2"], "--size Key is given twice"),
     (["prove", "--seed", "99999999999"], "does not fit 32 bits"),
     (["prove", "--depth", "0"], "choose one from 1 to 60"),
     (["prove", "--size", "Key=1"], "the instance says nothing of the sort"),
@@ -66,6 +71,16 @@ def test_the_verdict_is_the_exit_code(capsys: pytest.CaptureFixture[str]) -> Non
     assert run(["explore", *yardstick, "--instance", "small", "--max-states", "5"]) == 4
     assert run(["prove", *yardstick, "--resources", "1"]) == 4
     assert "undetermined" in capsys.readouterr().out
+
+
+def test_nothing_decided_is_not_proved(capsys: pytest.CaptureFixture[str]) -> None:
+    """A property that a search could not decide is undetermined, also if it is the only one."""
+    only = ["explore", "--instance", "single", "--property", "every_accepted_command_can_end"]
+    assert run([*only, "--max-states", "10"]) == 4
+    small = ["--size", "Key=1", "--size", "Process=1", "--size", "Task=1"]
+    assert run(["explore", *small, "--budget", "crash=1", "--property", "every_accepted_command_can_end"]) == 4
+    assert run(only) == 0
+    assert "from all 30,511 states" in capsys.readouterr().out
 
 
 def test_a_search_prints_its_counts_and_its_story(capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,7 +127,7 @@ def test_a_counterexample_to_induction_can_be_saved(tmp_path: Path, capsys: pyte
         run(["prove", "--without", "executor-fence", "--property", "who_may_start_is_first", "--save", str(folder)])
         == 3
     )
-    (path,) = folder.iterdir()
+    path = folder / "chain-who_may_start_is_first-without-executor-fence.itf.json"
     assert run(["show", str(path)]) == 0
     assert "the first state need not be reachable" in capsys.readouterr().out
 

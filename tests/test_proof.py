@@ -6,7 +6,19 @@ import sys
 
 import pytest
 
-from onestart_model import Bool, Instance, Machine, Model, RuleError, exists, forall, invariant, reachable
+from onestart_model import (
+    Bool,
+    Instance,
+    Machine,
+    Model,
+    RuleError,
+    action,
+    exists,
+    forall,
+    invariant,
+    reachable,
+    step_invariant,
+)
 from onestart_model import yardstick as module
 from onestart_model.catalog import entry
 from onestart_model.yardstick import YARDSTICK, Key, Receipt, State
@@ -126,3 +138,42 @@ def test_the_module_is_the_model() -> None:
     assert Model.of("again", State, sys.modules[module.__name__], protections=YARDSTICK.protections).actions == (
         YARDSTICK.actions
     )
+
+
+def test_a_proof_is_no_better_than_what_it_rests_on() -> None:
+    """The promise's own obligations hold without the fence, but only from invariants that no longer do."""
+    proof = prove(CHAIN.model, without=["fencing-token"], properties=["one_key_at_most_one_start"])
+    assert all(o.verdict is Verdict.PROVED for o in proof.of("one_key_at_most_one_start"))
+    assert proof.verdict_of("one_key_at_most_one_start") is Verdict.NOT_INDUCTIVE
+    assert "who_may_start_is_alone" in proof.unproved_basis("one_key_at_most_one_start")
+
+
+def test_a_step_that_changes_nothing_can_break_a_step_invariant() -> None:
+    """Only a property that holds of stuttering may be skipped for the actions that do not touch it."""
+
+    @step_invariant()
+    def every_step_starts_something(s: State, after: State) -> Bool:
+        """Every step starts some key."""
+        return exists(Key, lambda k: s.starts[k] < after.starts[k])
+
+    model = Model("st", YARDSTICK.schema, YARDSTICK.actions, (every_step_starts_something,), YARDSTICK.protections)
+    failed = {o.action for o in prove(model).obligations if o.verdict is not Verdict.PROVED}
+    assert {"submit", "corrupt", "crash"} <= failed
+
+
+def test_a_number_that_leaves_its_bounds_is_not_inductive() -> None:
+    """A rule that breaks its own declaration is told as a verdict, for all sizes, and not as an error."""
+
+    @action
+    def overflow(s: State, k: Key) -> None:
+        """Sets the count of starts beyond its bound."""
+        s.starts[k] = 5
+
+    model = Model("of", YARDSTICK.schema, (overflow,), (), ())
+    assert prove(model).verdict_of("range_of_starts") is Verdict.NOT_INDUCTIVE
+
+
+def test_induction_does_not_speak_of_possibilities() -> None:
+    """What can happen is no invariant; asking induction for it is a mistake, not a failed proof."""
+    with pytest.raises(RuleError, match="which induction cannot show; use onestart explore"):
+        prove(CHAIN.model, properties=["every_accepted_command_can_end"])

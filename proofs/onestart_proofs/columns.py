@@ -88,7 +88,9 @@ def _choose(condition: Any, yes: Any, no: Any) -> Any:
 
 def _wide(value: Any) -> Any:
     """A constant in a type that holds it: np.where would make it as narrow as the column beside it."""
-    return np.int64(value) if type(value) is int else value
+    if type(value) is not int:
+        return value
+    return np.uint8(value) if 0 <= value < 256 else np.int64(value)
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {

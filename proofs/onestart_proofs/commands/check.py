@@ -22,6 +22,7 @@ from onestart_proofs.commands.options import (
 )
 from onestart_proofs.commands.screen import Screen, colored
 from onestart_proofs.evidence import Evidence, gather
+from onestart_proofs.memory import keep_freed_memory
 from onestart_proofs.variants import Variant
 from onestart_proofs.verdict import Verdict
 
@@ -39,6 +40,7 @@ def check(
     """Prove, enumerate, and remove every protection in turn; say what holds, how far, and what each is for."""
     entry = chosen_entry(model)
     screen = Screen(quiet=as_json)
+    keep_freed_memory()
     evidence = gather(entry, profile=profile, options=chosen_options(seed, resources), phase=screen.phase)
     stories = [v.story for v in evidence.variants if v.story is not None]
     written = save_traces(save, [*evidence.traces, *stories])

@@ -31,6 +31,7 @@ from onestart_proofs.commands.options import (
 from onestart_proofs.commands.screen import Screen, colored
 from onestart_proofs.evidence import describe, ladder
 from onestart_proofs.graph import can_still, to_networkx
+from onestart_proofs.memory import keep_freed_memory
 from onestart_proofs.search import Exploration, Limits
 from onestart_proofs.search import explore as search
 from onestart_proofs.traces import trace
@@ -81,6 +82,7 @@ def explore(
     """
     entry = chosen_entry(model, without, properties)
     screen = Screen(quiet=as_json)
+    keep_freed_memory()
     if max_memory <= 0:
         raise RuleError(f"a limit of {max_memory} MB leaves nothing to search; give a positive number")
     bounds = Limits(max_states, max_memory * 1_000_000)

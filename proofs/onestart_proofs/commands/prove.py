@@ -157,9 +157,9 @@ def _obligation(obligation: Obligation) -> dict[str, object]:
 
 def _bounded(screen: Screen, instance: Instance, properties: tuple[str, ...], depth: int, options: Options) -> Result:
     model = instance.model
-    chosen = [p for p in model.of_kind(INVARIANT, STEP, REACHABLE) if p.name in properties or not p.supporting]
+    everything = [p for p in model.of_kind(INVARIANT, STEP, REACHABLE) if not p.supporting]
     outcomes: list[Outcome] = []
-    for prop in (p for p in chosen if not properties or p.name in properties):
+    for prop in [model.property_named(name) for name in properties] or everything:
         with screen.phase(f"traces to {prop.name}, {instance.scope}") as tell:
             outcome = bounded_check(
                 instance,
