@@ -1,7 +1,7 @@
 """Memory of a process that searches: freed columns are kept for the next block.
 
-A block's columns are a few megabytes, freed and needed again at once. glibc gives such memory back to the system and has
-to be handed zeroed pages again, which takes a third of a search's time.
+A block's columns are a few megabytes, freed and needed again at once. glibc gives such memory back to the system and
+has to be handed zeroed pages again, which takes up to a third of a search's time.
 """
 
 from __future__ import annotations
