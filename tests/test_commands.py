@@ -95,6 +95,15 @@ def test_a_search_prints_its_counts_and_its_story(capsys: pytest.CaptureFixture[
     assert "\x1b" not in out
 
 
+def test_a_witness_that_is_asked_for_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """What must be possible is shown as a story, like what must not be."""
+    name = "a_new_key_starts_after_a_cancelled_one"
+    assert run(["explore", "--property", name]) == 0
+    out = capsys.readouterr().out
+    assert f"{name}: 19 steps" in out
+    assert "start(process" in out
+
+
 def test_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
     """Standard output holds the document alone; progress goes elsewhere."""
     assert run(["explore", "--model", "yardstick", "--instance", "small", "--json"]) == 0

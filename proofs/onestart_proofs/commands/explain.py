@@ -86,9 +86,13 @@ def _property(screen: Screen, entry: Entry, prop: Property) -> None:
         proof = prove(entry.model, properties=[prop.name], report=lambda o, n, of: tell(f"{n} of {of}", n / of))
     rows = [
         (o.action, colored(o.verdict), ", ".join(u for u in o.used if not u.startswith("guard: ")), _guards(o.used))
-        for o in proof.obligations
+        for o in proof.of(prop.name)
     ]
     screen.table("Proof for all sizes", ("over", "verdict", "invariants used", "guards used"), rows)
+    basis = [name for name in proof.basis(prop.name) if name != prop.name]
+    if basis:
+        screen.line(f"rests, directly or not, on  {', '.join(basis)}")
+    screen.line(f"with all that it rests on: {colored(proof.verdict_of(prop.name))}")
 
 
 def _guards(used: tuple[str, ...]) -> str:

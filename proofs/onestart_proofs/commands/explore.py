@@ -43,6 +43,7 @@ class _Result:
     exploration: Exploration
     claims: list[Claim] = field(factory=list)
     traces: list[Counterexample] = field(factory=list)
+    witnesses: list[Counterexample] = field(factory=list)
 
 
 @click.command(cls=ModelCommand)
@@ -90,11 +91,12 @@ def explore(
     chosen = tuple(p for p in entry.model.properties if _is_asked_for(p, properties, bool(without)))
     for instance in [own] if own is not None else _instances(entry, without):
         result = _explore(screen, instance, chosen, bounds, symmetry=not no_symmetry)
+        result.witnesses = [w for w in result.witnesses if w.property in properties]
         if result.traces:
             break
     if graph is not None:
         _write_graph(result.exploration, graph)
-    written = save_traces(save, result.traces)
+    written = save_traces(save, [*result.traces, *result.witnesses])
     _show(screen, entry, result, written, bool(without))
     if as_json:
         screen.raw(json.dumps(_document(result, written), indent=1))
@@ -126,8 +128,9 @@ def _explore(
             report=lambda p: tell(describe(p), None),
         )
     result = _Result(exploration, exploration_claims(exploration, properties))
-    violated = [s for s in exploration.sightings.values() if _kind(instance, s.property) != REACHABLE]
-    result.traces += [trace(exploration, sighting) for sighting in violated]
+    for sighting in exploration.sightings.values():
+        shown = _kind(instance, sighting.property) == REACHABLE
+        (result.witnesses if shown else result.traces).append(trace(exploration, sighting))
     for prop in (p for p in properties if p.kind == CAN_STILL):
         stuck = None
         if exploration.complete and not instance.budgets:
@@ -165,7 +168,7 @@ def _show(screen: Screen, entry: Entry, result: _Result, written: list[Path], va
         f"{exploration.levels} levels, {exploration.deadlocks:,} states without a step"
         + ("" if exploration.complete else f"; ended by {exploration.reason}")
     )
-    for found in result.traces[:1]:
+    for found in [*result.traces, *result.witnesses][:1]:
         screen.line()
         screen.story(found)
     screen.wrote(written)
