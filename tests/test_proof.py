@@ -17,12 +17,14 @@ from onestart_model import (
     forall,
     invariant,
     reachable,
+    require,
     step_invariant,
 )
 from onestart_model import yardstick as module
 from onestart_model.catalog import entry
-from onestart_model.yardstick import YARDSTICK, Key, Receipt, State
+from onestart_model.yardstick import YARDSTICK, Attempt, Key, Receipt, State
 from onestart_proofs.bmc import bounded_check
+from onestart_proofs.claims import overall, proof_claims
 from onestart_proofs.induction import Options, prove
 from onestart_proofs.verdict import Verdict, worst
 
@@ -37,6 +39,23 @@ def test_the_yardstick_is_proved_for_all_sizes() -> None:
     start = next(o for o in proof.of("at_most_one_start") if o.action == "start")
     assert "no_start_before_running" in start.used
     assert "guard: attempt[k] = CLAIMED" in start.used
+
+
+def test_obligations_over_impossible_actions_are_noticed() -> None:
+    """An action that no state allows keeps every promise; its obligations are proved and mean nothing."""
+    assert set(prove(CHAIN.model).possible.values()) == {Verdict.PROVED}
+
+    @action
+    def never(s: State, k: Key) -> None:
+        """Happens when a key is and is not started."""
+        require(s.attempt[k] == Attempt.NONE, s.attempt[k] == Attempt.OFFERED)
+        s.starts[k] = 2
+
+    model = Model("vacuous", YARDSTICK.schema, (*YARDSTICK.actions, never), YARDSTICK.properties, YARDSTICK.protections)
+    proof = prove(model)
+    assert proof.verdict is Verdict.PROVED
+    assert [name for name, verdict in proof.possible.items() if verdict is not Verdict.PROVED] == ["never"]
+    assert overall(proof_claims(proof)) is Verdict.UNDETERMINED
 
 
 def test_without_its_lemma_the_promise_is_not_inductive() -> None:

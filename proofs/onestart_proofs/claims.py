@@ -55,6 +55,10 @@ def proof_claims(proof: Proof) -> list[Claim]:
         if verdict is Verdict.REFUTED and all(o.action != INITIALLY for o in failed):
             verdict = Verdict.NOT_INDUCTIVE
         claims.append(Claim(name, "induction", ALL_SIZES, verdict, detail))
+    for action, possible in proof.possible.items():
+        verdict = Verdict.PROVED if possible is Verdict.PROVED else Verdict.UNDETERMINED
+        detail = "some state allows it" if verdict is Verdict.PROVED else "no state is known that allows it"
+        claims.append(Claim(action, "vacuity", ALL_SIZES, verdict, detail))
     return claims
 
 

@@ -9,14 +9,13 @@ from attrs import define, field, frozen
 
 from onestart_model.catalog import PROFILES, Entry, Standard
 from onestart_model.counterexample import Counterexample
-from onestart_model.expression import BOOL, Apply, Protected
-from onestart_model.rules import CAN_STILL, REACHABLE, Action
+from onestart_model.rules import CAN_STILL, REACHABLE
 from onestart_proofs.claims import Claim, exploration_claims, possibility_claim, proof_claims
 from onestart_proofs.graph import can_still
 from onestart_proofs.induction import Options, Proof, prove
 from onestart_proofs.search import Exploration, Limits, Progress, explore
 from onestart_proofs.traces import trace
-from onestart_proofs.vacuity import antecedents
+from onestart_proofs.vacuity import antecedents, is_fault
 from onestart_proofs.variants import Variant, promises, without
 from onestart_proofs.verdict import Verdict
 
@@ -170,12 +169,6 @@ def _vacuity(evidence: Evidence) -> Iterator[Claim]:
             yield Claim(prop.name, "vacuity", scope, verdict, "occurs" if verdict is Verdict.PROVED else "never occurs")
     for name in toothless(evidence):
         yield Claim(name, "vacuity", scope, Verdict.UNDETERMINED, "no removed protection breaks it")
-
-
-def is_fault(action: Action) -> bool:
-    """Whether the action is there only for when a protection is removed."""
-    faults = {Apply("not", (Protected(name),), BOOL) for name in action.protections}
-    return any(guard.condition in faults for guard in action.guards)
 
 
 def toothless(evidence: Evidence) -> list[str]:

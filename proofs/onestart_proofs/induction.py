@@ -42,6 +42,7 @@ from onestart_model.instance import Instance
 from onestart_model.rules import INVARIANT, STEP, Action, Model, Property
 from onestart_model.state import FIXED, Function
 from onestart_proofs.smt import Optional, Term, Vocabulary
+from onestart_proofs.vacuity import is_fault
 from onestart_proofs.verdict import Verdict, worst
 
 RESOURCES = 20_000_000
@@ -84,11 +85,16 @@ class Obligation:
 
 @frozen
 class Proof:
-    """All obligations of a model without some protections."""
+    """All obligations of a model without some protections.
+
+    possible: for each action, whether some state that satisfies all invariants allows it. An obligation over an action
+    that nothing allows would say nothing. Empty if only some properties were asked for.
+    """
 
     model: Model
     without: frozenset[str]
     obligations: tuple[Obligation, ...]
+    possible: dict[str, Verdict] = field(factory=dict)
 
     @property
     def verdict(self) -> Verdict:
@@ -151,7 +157,8 @@ def prove(
                 report(done[-1], len(done), total)
         todo = list(prover.tasks(_still_to_prove(prover, done)))
         total += len(todo)
-    return Proof(model, prover.without, tuple(done))
+    actions = [] if properties is not None else [action for action in model.actions if not is_fault(action)]
+    return Proof(model, prover.without, tuple(done), {action.name: prover.can_fire(action) for action in actions})
 
 
 def _provable(prop: Property) -> Property:
@@ -274,7 +281,10 @@ class Prover:
         bindings = {p: self._words.constant(f"the.{p.name}", p.type) for p in action.parameters}
         solver = self._solver()
         self._assume(solver, action, bindings)
-        return {z3.sat: Verdict.PROVED, z3.unsat: Verdict.REFUTED}.get(solver.check(), Verdict.UNDETERMINED)
+        result = solver.check()
+        if result == z3.unknown:
+            return Verdict.UNDETERMINED
+        return Verdict.PROVED if result == z3.sat else Verdict.REFUTED
 
     def _spent(self, solver: Any) -> int:
         """Resource units since the last call: z3 counts them for the whole context."""

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from attrs import evolve
 
-from onestart_model.expression import BOOL, Apply, Node, Quantified, Variable
-from onestart_model.rules import INVARIANT, STEP, Model, Property
+from onestart_model.expression import BOOL, Apply, Node, Protected, Quantified, Variable
+from onestart_model.rules import INVARIANT, STEP, Action, Model, Property
 
 
 def antecedents(model: Model) -> tuple[Property, ...]:
@@ -39,3 +39,9 @@ def _under(node: Node, variables: tuple[Variable, ...]) -> Iterator[tuple[tuple[
                 yield inner, Apply("and", (antecedent, further), BOOL)
         case _:
             return
+
+
+def is_fault(action: Action) -> bool:
+    """Whether the action is there only for when a protection is removed."""
+    faults = {Apply("not", (Protected(name),), BOOL) for name in action.protections}
+    return any(guard.condition in faults for guard in action.guards)

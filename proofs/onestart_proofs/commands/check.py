@@ -9,7 +9,7 @@ import click
 
 from onestart_model.catalog import PROFILES
 from onestart_model.rules import CAN_STILL, INVARIANT, REACHABLE, STEP
-from onestart_proofs.claims import Claim, overall
+from onestart_proofs.claims import ALL_SIZES, Claim, overall
 from onestart_proofs.commands.options import (
     ModelCommand,
     chosen_entry,
@@ -132,11 +132,13 @@ def _show_instances(screen: Screen, evidence: Evidence) -> None:
 
 def _show_vacuity(screen: Screen, evidence: Evidence) -> None:
     claims = [c for c in evidence.claims if c.method == "vacuity"]
+    seen = [c for c in claims if c.scope != ALL_SIZES]
+    occur = [c for c in seen if c.verdict is Verdict.PROVED]
     failed = [c for c in claims if c.verdict is not Verdict.PROVED]
     removed = [c for c in evidence.claims if c.method == "removal"]
     needed = [c for c in removed if c.verdict is Verdict.PROVED]
     screen.line(
-        f"Not vacuous: {len(claims) - len(failed)} of {len(claims)} actions and antecedents occur, "
+        f"Not vacuous: {len(occur)} of {len(seen)} actions and antecedents occur, "
         f"{len(needed)} of {len(removed)} protections are needed."
     )
     for claim in failed:

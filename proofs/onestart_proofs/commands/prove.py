@@ -110,7 +110,7 @@ def _by_induction(
 def _show_proof(screen: Screen, entry: Entry, proof: Proof, claims: list[Claim]) -> None:
     names = {p.name: p for p in entry.model.properties}
     rows = []
-    for claim in claims:
+    for claim in (c for c in claims if c.method == "induction"):
         prop = names.get(claim.subject)
         role = "lemma" if prop is None or prop.supporting else f"promise ({prop.layer})" if prop.layer else "promise"
         rests = Counter(u for o in proof.of(claim.subject) for u in o.used if u in names and u != claim.subject)
@@ -123,6 +123,11 @@ def _show_proof(screen: Screen, entry: Entry, proof: Proof, claims: list[Claim])
     )
     spent = sum(o.resources for o in proof.obligations)
     screen.line(f"{len(proof.obligations)} obligations, {spent:,} resource units: {colored(proof.verdict)}")
+    if proof.possible:
+        possible = [name for name, verdict in proof.possible.items() if verdict is Verdict.PROVED]
+        missing = sorted(proof.possible.keys() - set(possible))
+        note = f"; not {', '.join(missing)}" if missing else ""
+        screen.line(f"not vacuous: {len(possible)} of {len(proof.possible)} actions are possible in such states{note}")
     screen.line("next:  onestart explain NAME  says what a property rests on;  onestart explore  searches for traces")
 
 
