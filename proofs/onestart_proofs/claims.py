@@ -45,7 +45,7 @@ def proof_claims(proof: Proof) -> list[Claim]:
     for name in dict.fromkeys(o.property for o in proof.obligations):
         obligations = proof.of(name)
         failed = [o for o in obligations if o.verdict is not Verdict.PROVED]
-        detail = f"{len(obligations)} obligations"
+        detail = f"{len(obligations)} obligation{'s' if len(obligations) > 1 else ''}"
         if failed:
             detail = f"{len(failed)} of {detail}, first {failed[0].action}"
             detail += f": {failed[0].reason}" if failed[0].reason else ""
