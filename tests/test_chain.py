@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 
+from onestart_model import Model, Protection, action, require
 from onestart_model.catalog import entry
+from onestart_model.chain import Key, State
 from onestart_model.expression import Read, walk
 from onestart_model.rules import CAN_STILL, INVARIANT, STEP
 from onestart_proofs.graph import can_still
@@ -69,11 +72,29 @@ def test_every_protection_is_needed(protection: str) -> None:
     """Without it the proof fails, and a shortest trace breaks exactly the promises that it is there for."""
     variant = without(MODEL, protection, CHAIN.instances[:2])
     assert variant.failing == FAILING[protection]
+    assert variant.needed is Verdict.PROVED
     assert variant.broken
     assert all(o.verdict is Verdict.NOT_INDUCTIVE for o in variant.broken)
     assert variant.story is not None
     assert variant.story.broken()
     assert len(variant.story.steps) == min(variant.failing.values())
+
+
+def test_an_idle_protection_is_found_out() -> None:
+    """A protection that nothing rests on is refuted; one that only the proof misses is left open."""
+    idle = Protection("idle", "Guards what another guard guards already.")
+
+    @action
+    def finish_twice(s: State, k: Key) -> None:
+        """What the executor ran comes to an end, and is asked for twice."""
+        require(s.running[k])
+        require(s.running[k], protection="idle")
+        s.running[k] = False
+
+    model = Model("idle", MODEL.schema, (*MODEL.actions, finish_twice), MODEL.properties, (*MODEL.protections, idle))
+    variant = without(model, "idle", CHAIN.instances[:1])
+    assert variant.needed is Verdict.REFUTED
+    assert evolve(variant, complete=False).needed is Verdict.UNDETERMINED
 
 
 def test_every_promise_can_fail() -> None:
@@ -116,8 +137,6 @@ def test_three_commands_with_budgets() -> None:
 
 def test_stuck_commands_would_be_found() -> None:
     """Without lookups and without an operator a key in doubt has no way out, and the search says so."""
-    from attrs import evolve
-
     prop = MODEL.property_named("every_accepted_command_can_end")
     stricter = evolve(prop, without=prop.without | {"look_up"})
     exploration = explore(CHAIN.standard("single").instance(MODEL))
@@ -131,9 +150,9 @@ def test_stuck_commands_would_be_found() -> None:
 
 def test_an_action_writes_one_store() -> None:
     """No two stores can be written in one step, so a rule that did would prove something that cannot be built."""
-    for action in MODEL.actions:
-        stores = {MODEL.schema[name].store for name in action.written} - {""}
-        assert len(stores) <= 1, action.name
+    for rule in MODEL.actions:
+        stores = {MODEL.schema[name].store for name in rule.written} - {""}
+        assert len(stores) <= 1, rule.name
 
 
 def test_what_the_system_reads_of_the_world_comes_through_a_port() -> None:
@@ -141,7 +160,7 @@ def test_what_the_system_reads_of_the_world_comes_through_a_port() -> None:
     readers = {
         action.name
         for action in MODEL.actions
-        for guard in action.guards
+        for guard in rule.guards
         for node in walk(guard.condition)
         if isinstance(node, Read) and MODEL.schema[node.function].home == "external"
     }
@@ -150,8 +169,8 @@ def test_what_the_system_reads_of_the_world_comes_through_a_port() -> None:
 
 def test_every_rule_says_what_it_is_and_where_it_comes_from() -> None:
     """Auditors read statements and sources, not code."""
-    for action in MODEL.actions:
-        assert action.source, action.name
+    for rule in MODEL.actions:
+        assert rule.source, rule.name
     for prop in MODEL.properties:
         assert prop.supporting or (prop.source and (prop.layer or prop.kind == CAN_STILL)), prop.name
     assert all(len(protection.statement) > 20 for protection in MODEL.protections)

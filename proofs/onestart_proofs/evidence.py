@@ -13,13 +13,11 @@ from onestart_model.rules import CAN_STILL, REACHABLE
 from onestart_proofs.claims import Claim, exploration_claims, possibility_claim, proof_claims
 from onestart_proofs.graph import can_still
 from onestart_proofs.induction import Options, Proof, prove
-from onestart_proofs.search import Exploration, Limits, Progress, explore
+from onestart_proofs.search import MOST_MEMORY, Exploration, Limits, Progress, explore
 from onestart_proofs.traces import trace
 from onestart_proofs.vacuity import antecedents, is_fault
 from onestart_proofs.variants import Variant, promises, without
 from onestart_proofs.verdict import Verdict
-
-MOST_MEMORY = 8_000_000_000
 
 
 @frozen
@@ -146,8 +144,7 @@ def _variants(evidence: Evidence, options: Options, phase: Phase) -> None:
             evidence.variants.append(without(model, protection.name, ladder(evidence.entry), options=options))
     for variant in evidence.variants:
         detail = f"breaks {len(variant.broken)} obligations and {len(variant.failing)} promises"
-        verdict = Verdict.PROVED if variant.needed else Verdict.REFUTED
-        evidence.claims.append(Claim(variant.protection, "removal", variant.scope, verdict, detail))
+        evidence.claims.append(Claim(variant.protection, "removal", variant.scope, variant.needed, detail))
 
 
 def ladder(entry: Entry) -> list[Standard]:

@@ -22,6 +22,7 @@ from onestart_proofs.symmetry import Canonical, check_size, representatives
 from onestart_proofs.visited import Visited
 
 BLOCK = 1 << 15
+MOST_MEMORY = 8_000_000_000  # bytes of tables that a search takes unless a caller says otherwise
 
 
 @frozen

@@ -10,7 +10,7 @@ from onestart_model.catalog import Standard
 from onestart_model.counterexample import Counterexample
 from onestart_model.rules import INVARIANT, STEP, Model, Property
 from onestart_proofs.induction import Obligation, Options, Prover
-from onestart_proofs.search import Exploration, Report, explore
+from onestart_proofs.search import MOST_MEMORY, Exploration, Limits, Report, explore
 from onestart_proofs.traces import trace
 from onestart_proofs.verdict import Verdict
 
@@ -20,19 +20,23 @@ class Variant:
     """What removing a protection does.
 
     broken: the obligations that are no longer proved. failing: the promises seen broken in the enumeration, with the
-    number of steps that it takes. story: the shortest trace. scope: of the enumeration.
+    number of steps that it takes. story: the shortest trace. scope: of the enumeration. complete: whether it could have
+    found more.
     """
 
     protection: str
     broken: tuple[Obligation, ...]
     failing: dict[str, int]
     scope: str
+    complete: bool
     story: Counterexample | None = field(repr=False)
 
     @property
-    def needed(self) -> bool:
-        """Whether something fails without the protection, both by proof and by enumeration."""
-        return bool(self.broken) and self.story is not None
+    def needed(self) -> Verdict:
+        """Whether something fails without the protection: proved by both ways, refuted by both, else undetermined."""
+        if self.broken and self.story is not None:
+            return Verdict.PROVED
+        return Verdict.REFUTED if self.complete and not self.broken and self.story is None else Verdict.UNDETERMINED
 
 
 def promises(model: Model) -> tuple[Property, ...]:
@@ -61,15 +65,15 @@ def without(
             first = min(failing, key=lambda name: failing[name])
             story = trace(exploration, exploration.sightings[first])
             ordered = dict(sorted(failing.items(), key=lambda item: item[1]))
-            return Variant(protection, broken, ordered, exploration.instance.scope, story)
-    return Variant(protection, broken, {}, exploration.instance.scope, None)
+            return Variant(protection, broken, ordered, exploration.instance.scope, exploration.complete, story)
+    return Variant(protection, broken, {}, exploration.instance.scope, exploration.complete, None)
 
 
 def _search(model: Model, protection: str, standard: Standard, report: Report | None) -> Exploration:
     instance = standard.instance(model, [protection])
     names = [p.name for p in promises(model)]
     whole = standard.profile == "quick"
-    return explore(instance, properties=names, stop=not whole, report=report)
+    return explore(instance, properties=names, stop=not whole, limits=Limits(memory=MOST_MEMORY), report=report)
 
 
 def _broken_obligations(model: Model, protection: str, options: Options) -> tuple[Obligation, ...]:
