@@ -158,8 +158,8 @@ def test_an_action_writes_one_store() -> None:
 def test_what_the_system_reads_of_the_world_comes_through_a_port() -> None:
     """Facts of the outside are read by the actions that ask the executor, and by the operator; by no other guard."""
     readers = {
-        action.name
-        for action in MODEL.actions
+        rule.name
+        for rule in MODEL.actions
         for guard in rule.guards
         for node in walk(guard.condition)
         if isinstance(node, Read) and MODEL.schema[node.function].home == "external"

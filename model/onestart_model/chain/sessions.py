@@ -18,7 +18,8 @@ def cancel_session(s: State, k: Key) -> None:
 def reconcile(s: State, k: Key) -> None:
     """When the executor no longer runs a key that has a session, its attempt becomes terminal.
 
-    A lost attempt record is written anew, and a damaged one gets its successor beside it.
+    A lost attempt record is written anew, and a damaged one gets its successor beside it. The executor may have been
+    asked earlier: what has a session and no longer runs never runs again.
     """
     require(s.session[k] != Session.ABSENT, ~over(s, k))
     require(~s.running[k], protection="reconcile-asks-executor")
