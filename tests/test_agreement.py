@@ -22,7 +22,7 @@ from onestart_model.rules import STEP, Action
 from onestart_proofs.columns import Program
 from onestart_proofs.frontier import Expander
 from onestart_proofs.ground import Grounder, GroundModel, decode, encode, ground, to_codes, to_state
-from onestart_proofs.induction import _first
+from onestart_proofs.induction import after_the_step
 from onestart_proofs.packing import Words, lay_out
 from onestart_proofs.smt import Optional, Term, Vocabulary
 from onestart_proofs.symmetry import Canonical
@@ -224,7 +224,7 @@ def _step_facts(pinned: Pinned, machine: Machine, action: Action, step: Step) ->
         term = after(function.name, pinned.places(function.arguments, arguments))
         yield Fact(f"{function.name}{arguments} after {step}", pinned.equal(function.type, term, value))
     for prop in machine.instance.model.properties:
-        condition = prop.condition if prop.kind == STEP else _first(prop.condition)
+        condition = prop.condition if prop.kind == STEP else after_the_step(prop.condition)
         term = pinned.words.term(condition, bindings, after)
         holds = machine.holds(prop, pinned.state if prop.kind == STEP else successor, successor)
         yield Fact(f"{prop.name} of {step} is {holds}", term if holds else z3.Not(term))

@@ -39,6 +39,15 @@ def test_there_is_an_example() -> None:
     assert examples()
 
 
+def test_quoted_rules_are_the_rules() -> None:
+    """Code that the README shows is code of the model, to the letter."""
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "model").rglob("*.py"))
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)
+    assert blocks
+    for block in blocks:
+        assert block in sources
+
+
 @pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md"])
 def test_named_paths_exist(name: str) -> None:
     """A room that is named can be found."""

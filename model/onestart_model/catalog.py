@@ -80,8 +80,18 @@ CATALOG = (
         YARDSTICK,
         (
             Standard("small", "for a first look", {"Key": 1, "Worker": 2}, limits={"expiries": 1}),
-            Standard("2-3-2", "published count 204,309", {"Key": 2, "Worker": 3}, limits={"expiries": 2}),
-            Standard("3-2-1", "published count 985,919", {"Key": 3, "Worker": 2}, limits={"expiries": 1}),
+            Standard(
+                "2-3-2",
+                "204,309 states without symmetry, as published",
+                {"Key": 2, "Worker": 3},
+                limits={"expiries": 2},
+            ),
+            Standard(
+                "3-2-1",
+                "985,919 states without symmetry, as published",
+                {"Key": 3, "Worker": 2},
+                limits={"expiries": 1},
+            ),
             Standard("3-2-2", "", {"Key": 3, "Worker": 2}, limits={"expiries": 2}, profile="deep"),
         ),
     ),

@@ -238,7 +238,7 @@ class Prover:
     def initially(self, prop: Property) -> Obligation:
         """The property holds in every initial state."""
         solver = self._solver()
-        solver.add(z3.Not(self._words.term(_first(prop.condition), {}, self._initial)))
+        solver.add(z3.Not(self._words.term(after_the_step(prop.condition), {}, self._initial)))
         result = solver.check()
         if result == z3.unsat:
             return Obligation(prop.name, INITIALLY, Verdict.PROVED, (), self._spent(solver))
@@ -256,7 +256,7 @@ class Prover:
         """The property holds after (or of) every step of the action from a state where all invariants hold."""
         bindings = {p: self._words.constant(f"the.{p.name}", p.type) for p in action.parameters}
         after = self._words.after(action, bindings)
-        goal = prop.condition if prop.kind == STEP else _first(prop.condition)
+        goal = prop.condition if prop.kind == STEP else after_the_step(prop.condition)
         solver = self._solver()
         tracked = self._assume(solver, action, bindings)
         solver.add(z3.Not(self._words.term(goal, bindings, after)))
@@ -316,15 +316,15 @@ class Prover:
         return Obligation(prop.name, action.name, Verdict.NOT_INDUCTIVE, (), self._spent(solver), trace)
 
 
-def _first(condition: Node) -> Node:
+def after_the_step(condition: Node) -> Node:
     """A state property, read of the state after the step."""
     match condition:
         case Read(indices=indices):
-            return evolve(condition, indices=tuple(map(_first, indices)), after=True)
+            return evolve(condition, indices=tuple(map(after_the_step, indices)), after=True)
         case Apply(operands=operands):
-            return evolve(condition, operands=tuple(map(_first, operands)))
+            return evolve(condition, operands=tuple(map(after_the_step, operands)))
         case Quantified(body=body):
-            return evolve(condition, body=_first(body))
+            return evolve(condition, body=after_the_step(body))
         case _:
             return condition
 
