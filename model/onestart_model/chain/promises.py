@@ -1,4 +1,4 @@
-"""What the chain promises. Every one is proved for all sizes, enumerated for small ones, and driven."""
+"""What the chain promises. Each is proved for all sizes, enumerated for small ones, and broken by some removal."""
 
 from __future__ import annotations
 
