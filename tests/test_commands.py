@@ -6,11 +6,13 @@ import json
 import re
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
+import click
 import pytest
 
-from onestart.command_line import run
+from onestart.command_line import _load, run
 
 BAD = [
     (["explore", "--without", "fingerprnt"], "no protection is called 'fingerprnt'; did you mean 'fingerprint'?"),
@@ -18,7 +20,7 @@ BAD = [
     (["explore", "--model", "chian"], "no model is called 'chian'; known: chain, yardstick"),
     (["explore", "--instance", "huge"], "chain has no instance 'huge'; known: single, unlimited, budgeted, troubled"),
     (["explore", "--size", "Key=0", "--size", "Process=1", "--size", "Task=1"], "the size of Key must be a whole"),
-    (["explore", "--size", "Key=2"], "the instance says nothing of the sort 'Task'"),
+    (["explore", "--size", "Key=2"], "the instance says nothing of Task: add --size Task=1"),
     (["explore", "--size", "Key"], "'Key' is not NAME=NUMBER"),
     (["explore", "--size", "Key=9", "--size", "Process=9", "--size", "Task=9"], "the instance is too large"),
     (["explore", "--size", "Key=2", "--size", "Process=6", "--size", "Task=1"], "do not fit 16 bits"),
@@ -36,12 +38,12 @@ BAD = [
     (["explore", "--size", "Key=1", "--size", "Key=2"], "--size Key is given twice"),
     (["prove", "--seed", "99999999999"], "does not fit 32 bits"),
     (["prove", "--depth", "0"], "choose one from 1 to 60"),
-    (["prove", "--size", "Key=1"], "the instance says nothing of the sort"),
+    (["prove", "--size", "Key=1"], "the instance says nothing of"),
     (["prove", "--instance", "single"], "a proof is for all sizes"),
     (["check", "--profile", "slow"], "'slow' is not one of 'quick', 'standard', 'deep'"),
     (["explain", "one_key_at_most_one_strat"], "did you mean one_key_at_most_one_start"),
-    (["show", "/nonexistent"], "/nonexistent cannot be read as JSON"),
-    (["show", __file__], "cannot be read as JSON"),
+    (["show", "/nonexistent"], "/nonexistent cannot be read: No such file or directory"),
+    (["show", __file__], "cannot be read: it is not JSON"),
     (["bogus"], "No such command 'bogus'"),
     (["explore", "--bogus"], "No such option '--bogus'"),
 ]
@@ -177,7 +179,7 @@ def test_a_quick_check_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     for text in ("one_key_at_most_one_start", "a_new_key_starts_after_a_cancelled_one", "operator-looks-first"):
         assert text in out
-    assert "22 of 22 protections are needed" in out
+    assert "22 of 22 protections needed" in out
     assert out.splitlines()[-2] == "chain: proved"
 
 
@@ -189,6 +191,28 @@ def test_the_same_seed_gives_the_same_document(capsys: pytest.CaptureFixture[str
         return capsys.readouterr().out
 
     assert document() == document()
+
+
+def test_a_mistake_in_a_rule_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever writes rules sees the rule's own file, line and message, from any command."""
+    (tmp_path / "mistaken.py").write_text(
+        "from onestart_model import RuleError\n\ndef f():\n    raise RuleError('write & instead')\n\nf()\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    command = _load(EntryPoint("mistaken", "mistaken:command", "onestart.commands"))
+    with pytest.raises(click.UsageError, match=r"cannot be loaded: .*mistaken\.py:4: write & instead"):
+        command.main(["--any", "option"], standalone_mode=False)
+
+
+def test_what_never_happens_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """An action that a search never saw is named, whatever the verdict."""
+    assert (
+        run(["explore", "--model", "yardstick", "--size", "Key=1", "--size", "Worker=1", "--limit", "expiries=0"]) == 0
+    )
+    out = capsys.readouterr().out
+    assert "never happens here: resubmit, expire" in out
 
 
 def test_the_installed_command_runs() -> None:

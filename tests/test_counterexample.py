@@ -102,7 +102,7 @@ def test_a_file_that_is_no_document_is_refused(tmp_path: Path, content: bytes) -
     """Garbage is one clear error, never a traceback."""
     path = tmp_path / "garbage"
     path.write_bytes(content)
-    with pytest.raises(CounterexampleError, match=r"cannot be read as JSON|not a counterexample file"):
+    with pytest.raises(CounterexampleError, match=r"cannot be read: it is not JSON|not a counterexample file"):
         load(path, MODELS)
     with pytest.raises(CounterexampleError, match="cannot be read"):
         load(tmp_path / "missing", MODELS)

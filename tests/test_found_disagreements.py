@@ -131,7 +131,7 @@ def test_a_large_number_stays_large_beside_a_small_column() -> None:
 
 
 def test_stamps_fit_a_dense_table() -> None:
-    """Protects the enumeration: tokens grow for ever, the table of visited states does not."""
+    """Protects the enumeration: tokens grow forever, the table of visited states does not."""
 
     @action
     def give(s: Tokens, k: Key) -> None:

@@ -31,15 +31,29 @@ def _load(point: EntryPoint) -> click.Command:
     try:
         command = point.load()
     except ModuleNotFoundError as error:
-        missing = f"`{point.name}` needs {error.name}: install it with  pip install 'onestart[check]'"
-
-        def refuse() -> None:
-            raise click.UsageError(missing)
-
-        return click.Command(point.name, callback=refuse, short_help="(not installed)")
+        reason = f"`{point.name}` needs {error.name}: install it with  pip install 'onestart[check]'"
+        return _unusable(point.name, reason, "(not installed)")
+    except Exception as error:  # most likely a mistake in a rule, which is read when its module is imported
+        return _unusable(point.name, f"`{point.name}` cannot be loaded: {_where(error)}{error}", "(cannot be loaded)")
     if not isinstance(command, click.Command):
         raise TypeError(f"entry point {point.name} is no click command")
     return command
+
+
+def _unusable(name: str, reason: str, note: str) -> click.Command:
+    def refuse() -> None:
+        raise click.UsageError(reason)
+
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+    return click.Command(name, callback=refuse, short_help=note, context_settings=settings)
+
+
+def _where(error: BaseException) -> str:
+    """File and line of the innermost code that is not of an installed package."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "site-packages" not in f.filename]
+    rules = [f for f in frames if not f.filename.endswith(("terms.py", "recording.py", "rules.py", "state.py"))]
+    chosen = (rules or frames)[-1:]
+    return "".join(f"{frame.filename}:{frame.lineno}: " for frame in chosen)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

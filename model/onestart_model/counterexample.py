@@ -132,7 +132,8 @@ def load(path: Path, models: Sequence[Model]) -> Counterexample:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise CounterexampleError(f"{path} cannot be read as JSON: {_first_line(error)}") from None
+        reason = error.strerror if isinstance(error, OSError) else f"it is not JSON: {_first_line(error)}"
+        raise CounterexampleError(f"{path} cannot be read: {reason}") from None
     meta = document.get("#meta") if isinstance(document, dict) else None
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         raise CounterexampleError(f"{path} is not a counterexample file of this project")

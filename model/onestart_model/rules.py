@@ -84,7 +84,7 @@ def action(function: Callable[..., None], /) -> Action: ...
 @overload
 def action(*, source: str = "") -> Callable[[Callable[..., None]], Action]: ...
 def action(function: Callable[..., None] | None = None, /, *, source: str = "") -> Any:
-    """Declare what the system does. source: where the idea comes from (a seed's section, a paper, an issue)."""
+    """Declare what the system does. source: where the idea comes from (a design document, a paper)."""
     if function is None:
         return lambda f: _action(f, SYSTEM, source)
     return _action(function, SYSTEM, source)

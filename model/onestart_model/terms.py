@@ -1,7 +1,7 @@
 """Terms: the values that a rule handles while it is read.
 
 A term stands for a state value that is not known yet. It can be compared, combined with `&`, `|`, `~`, counted on
-and assigned; it has no truth value, because a rule must read the same for every state.
+and assigned; it has no truth value, because a rule must read the same forevery state.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Stamp(_Ordered):
 
     Stamps are compared and copied within one element of their group (one task), and the only new value is the one
     above all others, `next()` of the highest. An enumeration may therefore renumber them, which keeps the state
-    space finite though tokens grow for ever; a proof takes them as unbounded integers.
+    space finite though tokens grow forever; a proof takes them as unbounded integers.
     """
 
     def next(self) -> Self:
@@ -297,7 +297,7 @@ def forall(first: type[S], body: Callable[[S], Bool], /) -> Bool: ...
 @overload
 def forall(first: type[S1], second: type[S2], body: Callable[[S1, S2], Bool], /) -> Bool: ...
 def forall(*arguments: object) -> Bool:
-    """True if the body holds for every element of the sort (or every pair of two sorts)."""
+    """True if the body holds forevery element of the sort (or every pair of two sorts)."""
     return _quantified("all", arguments)
 
 

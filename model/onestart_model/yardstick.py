@@ -1,7 +1,8 @@
-"""The yardstick: a whole model on one page, with published state counts.
+"""The yardstick: a whole model on one page, with state counts on which nine tools agree.
 
-One idempotency key at most one start, with receipts that are damaged, leases that expire and workers that crash.
-The protection "no fresh offer over damage" is what the published model calls its BUG when it is removed.
+One idempotency key, at most one start, with receipts that are damaged, leases that expire and workers that crash. It
+follows a TLA+ model, IdemStart, action by action: so an action here writes several stores at once, which the chain's
+may not, and `resubmit` is that model's BUG, possible only without the protection "no fresh offer over damage".
 """
 
 import sys
@@ -71,7 +72,7 @@ def submit(s: State, k: Key) -> None:
 
 @action
 def resubmit(s: State, k: Key) -> None:
-    """A damaged receipt is read as if there were none, and the ended attempt offered afresh."""
+    """Without the protection, a damaged receipt is read as if there were none, and the ended attempt offered afresh."""
     require(s.receipt[k].one_of(Receipt.PENDING_DAMAGED, Receipt.BOTH_DAMAGED), s.attempt[k] == Attempt.TERMINAL)
     require(~protected("no fresh offer over damage"))
     s.receipt[k] = Receipt.PENDING
@@ -106,7 +107,7 @@ def start(s: State, k: Key, w: Worker) -> None:
 
 @action
 def complete(s: State, k: Key, w: Worker) -> None:
-    """The worker that still owns the lease ends the attempt and completes the receipt."""
+    """The worker that still owns the lease ends the attempt and completes the receipt if that is legible."""
     require(s.job[w] == k, s.job_epoch[w] == s.epoch[k], s.holder[k] == w, s.attempt[k] == Attempt.RUNNING)
     forget(s, w)
     s.attempt[k] = Attempt.TERMINAL

@@ -146,7 +146,8 @@ def prove(
     after each obligation with how many are done and how many there are.
     """
     prover = Prover(model, frozenset(model.protection_named(name).name for name in without), options or Options())
-    wanted = None if properties is None else [_provable(model.property_named(name)) for name in properties]
+    ranges = {p.name: p for p in range_invariants(model)}
+    wanted = None if properties is None else [ranges.get(n) or _provable(model.property_named(n)) for n in properties]
     done: list[Obligation] = []
     todo = list(prover.tasks(wanted))
     total = len(todo)

@@ -102,7 +102,9 @@ def lay_out(model: GroundModel) -> Layout:
     clusters = _clusters(model)
     widths = [sum(_width(model, cell) for cell in cluster) for cluster in clusters]
     if max(widths) > LANE_BITS:
-        raise RuleError("the instance is too large: a number, or the stamps of one element, do not fit 16 bits")
+        raise RuleError(
+            "the instance is too large: a number, or the stamps of one element, do not fit 16 bits; use fewer elements"
+        )
     fields: dict[int, Field] = {}
     chunks: list[Chunk] = []
     used: list[int] = []

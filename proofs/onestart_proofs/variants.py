@@ -77,11 +77,15 @@ def _search(model: Model, protection: str, standard: Standard, report: Report | 
 
 
 def _broken_obligations(model: Model, protection: str, options: Options) -> tuple[Obligation, ...]:
-    """Only the actions that mention the protection can have another outcome than in the whole model."""
-    prover = Prover(model, frozenset({protection}), options)
-    outcomes = (
-        prover.step(prop, action)
-        for prop, action in prover.tasks(None)
-        if action is not None and protection in action.protections
-    )
-    return tuple(outcome for outcome in outcomes if outcome.verdict is not Verdict.PROVED)
+    """Obligations that are proved of the whole model and not without the protection.
+
+    Only those over actions that mention the protection can have another outcome.
+    """
+    whole, reduced = Prover(model, frozenset(), options), Prover(model, frozenset({protection}), options)
+    broken = []
+    for prop, action in reduced.tasks(None):
+        if action is not None and protection in action.protections:
+            outcome = reduced.step(prop, action)
+            if outcome.verdict is not Verdict.PROVED and whole.step(prop, action).verdict is Verdict.PROVED:
+                broken.append(outcome)
+    return tuple(broken)

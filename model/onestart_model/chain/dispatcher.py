@@ -83,9 +83,8 @@ def record(s: State, p: Process, k: Key) -> None:
 def look_up(s: State, p: Process, k: Key) -> None:
     """The executor says whether a key in doubt ever started, and from then on refuses starts under older tokens.
 
-    A key that never started goes on from its intent, which the asking process adopts.
-
-    Without the second half a process that is merely slow could start after it was declared not to have.
+    Without the refusal a process that is merely slow could start after it was declared not to have. A key that never
+    started goes on from its intent, which the asking process adopts.
     """
     t = s.task[k]
     require(serves(s, p, k, Stage.CLAIMED), in_doubt(s, k), s.barrier[t] <= s.held[p, t])

@@ -44,7 +44,7 @@ def in_doubt(s: State, k: Key) -> Bool:
 
 
 def quiet(s: State, k: Key) -> Bool:
-    """No other key of the task may have an execution under way."""
+    """No other key of the task can possibly be executing."""
     return forall(Key, lambda o: implies((o != k) & (s.task[o] == s.task[k]), never_intended(s, o) | over(s, o)))
 
 

@@ -8,7 +8,7 @@ PROTECTIONS = (
     Protection("revision-in-force", "The callback is entered only if governance confirms the expected revision."),
     Protection("refusal-before-answer", "A refusal is in the attempt record before the caller hears of it."),
     Protection("result-recorded-once", "A result is recorded only where none is."),
-    Protection("degraded-read-reported", "Every answer carries the read health of its receipt."),
+    Protection("degraded-read-reported", "Every answer carries the health of the records that were read for it."),
     Protection("damage-is-not-absence", "A damaged attempt record is not read as if there were none."),
     Protection("notes-are-evidence", "A noted intent counts, even if no attempt record shows it."),
     Protection("results-are-evidence", "A completed receipt counts, even if no attempt record shows an end."),

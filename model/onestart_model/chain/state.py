@@ -50,7 +50,7 @@ class Receipt(Enumeration):
 
 
 class Attempt(Enumeration):
-    """The attempt record of a key: how far it may have got towards a start."""
+    """The attempt record of a key: how far it may have got toward a start."""
 
     ABSENT = member()
     OFFERED = member("proposed; anyone may claim it")
@@ -89,19 +89,19 @@ class State:
     holder: Fn[Task, Maybe[Key]] = durable("leases", NONE)
     token: Fn[Task, Stamp] = durable("leases", 0)
     lease_damaged: Fn[Task, Bool] = durable("leases", False)
-    noted: Fn[Key, Bool] = durable("leases", False)
+    noted: Fn[Key, Bool] = durable("leases", False)  # an intent was recorded for the key
 
-    launched: Fn[Key, Bool] = external(False)
+    launched: Fn[Key, Bool] = external(False)  # the executor has started it once
     running: Fn[Key, Bool] = external(False)
-    barrier: Fn[Task, Stamp] = external(0)
+    barrier: Fn[Task, Stamp] = external(0)  # the newest token that the executor has answered to
 
     serving: Fn[Process, Maybe[Key]] = volatile(NONE)
     stage: Fn[Process, Stage] = volatile(Stage.IDLE)
-    held: Fn[Process, Task, Stamp] = volatile(0)
+    held: Fn[Process, Task, Stamp] = volatile(0)  # the token that the process got with the lease
 
     starts: Fn[Key, Number] = ghost(0, upto=2)
-    closed: Fn[Key, Bool] = ghost(False)
-    leaked: Fn[Key, Bool] = ghost(False)
-    concealed: Fn[Key, Bool] = ghost(False)
-    unconfirmed: Fn[Process, Bool] = ghost(False)
-    unapproved: Fn[Process, Bool] = ghost(False)
+    closed: Fn[Key, Bool] = ghost(False)  # a caller was told that the key will not start
+    leaked: Fn[Key, Bool] = ghost(False)  # another command got the key's result
+    concealed: Fn[Key, Bool] = ghost(False)  # an answer hid damage that was read
+    unconfirmed: Fn[Process, Bool] = ghost(False)  # it entered the callback under another revision
+    unapproved: Fn[Process, Bool] = ghost(False)  # it entered the callback without approval

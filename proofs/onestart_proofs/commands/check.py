@@ -15,6 +15,7 @@ from onestart_proofs.commands.options import (
     chosen_entry,
     chosen_options,
     json_option,
+    model_of,
     model_option,
     proof_options,
     save_option,
@@ -29,7 +30,13 @@ from onestart_proofs.verdict import Verdict
 
 @click.command(cls=ModelCommand)
 @model_option
-@click.option("--profile", type=click.Choice(PROFILES), default="standard", show_default=True, help="How much.")
+@click.option(
+    "--profile",
+    type=click.Choice(PROFILES),
+    default="standard",
+    show_default=True,
+    help="Which standard instances are searched.",
+)
 @proof_options
 @save_option
 @json_option
@@ -62,7 +69,8 @@ def _show(screen: Screen, evidence: Evidence, written: list[Path]) -> None:
     verdict = overall(evidence.claims)
     screen.line(f"[bold]{evidence.entry.model.name}[/bold]: {colored(verdict)}")
     screen.wrote(written)
-    screen.line("next:  onestart explain NAME   or   onestart explore --without PROTECTION")
+    option = model_of(evidence.entry)
+    screen.line(f"next:  onestart explain{option} NAME   or   onestart explore{option} --without PROTECTION")
 
 
 def _claim(evidence: Evidence, subject: str, method: str, scope: str | None = None) -> Claim | None:
@@ -86,7 +94,14 @@ def _show_promises(screen: Screen, evidence: Evidence) -> None:
         rows.append((prop.name, prop.layer, _cell(proved), *cells))
     verdict = overall(lemmas)
     count = len({c.subject for c in lemmas})
-    rows.append((f"{count} supporting invariants", "", colored(verdict), *([""] * len(evidence.enumerated))))
+    rows.append(
+        (
+            f"{count} supporting invariant{'s' if count != 1 else ''}",
+            "",
+            colored(verdict),
+            *([""] * len(evidence.enumerated)),
+        )
+    )
     columns = ("promise", "layer", "all sizes", *(e.standard.name for e in evidence.enumerated))
     screen.table("What holds in every state, or of every step", columns, rows)
 
@@ -139,7 +154,7 @@ def _show_vacuity(screen: Screen, evidence: Evidence) -> None:
     needed = [c for c in removed if c.verdict is Verdict.PROVED]
     screen.line(
         f"Not vacuous: {len(occur)} of {len(seen)} actions and antecedents occur, "
-        f"{len(needed)} of {len(removed)} protections are needed."
+        f"{len(needed)} of {len(removed)} protections needed."
     )
     for claim in failed:
         screen.line(f"  {colored(claim.verdict)}: {claim.subject} {claim.detail}")

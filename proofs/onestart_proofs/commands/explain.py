@@ -14,7 +14,7 @@ from onestart_model.rules import INVARIANT, STEP, SYSTEM, Action, Property, Prot
 from onestart_proofs.commands.options import ModelCommand, chosen_entry, model_option
 from onestart_proofs.commands.screen import Screen, colored
 from onestart_proofs.evidence import ladder
-from onestart_proofs.induction import Options, prove
+from onestart_proofs.induction import Options, prove, range_invariants
 from onestart_proofs.variants import without
 
 
@@ -26,7 +26,7 @@ def explain(name: str, model: str) -> None:
     entry = chosen_entry(model)
     screen = Screen()
     every: list[Action | Property | Protection] = [*entry.model.actions, *entry.model.properties]
-    rules = {rule.name: rule for rule in [*every, *entry.model.protections]}
+    rules = {rule.name: rule for rule in [*every, *range_invariants(entry.model), *entry.model.protections]}
     match rules.get(name):
         case Action() as action:
             _action(screen, action)

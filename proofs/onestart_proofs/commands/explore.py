@@ -21,6 +21,7 @@ from onestart_proofs.commands.options import (
     chosen_entry,
     instance_options,
     json_option,
+    model_of,
     model_option,
     own_instance,
     property_option,
@@ -78,8 +79,8 @@ def explore(
 ) -> None:
     """Search every reachable state, and check what is promised in each.
 
-    Without sizes, the model's standard instances are searched: one after the other until something fails, if a
-    protection is removed, else the first that has no budgets and shows everything.
+    Without sizes, standard instances are searched: if a protection is removed, one after the other until something
+    fails; else the largest that has no budgets.
     """
     entry = chosen_entry(model, without, properties)
     screen = Screen(quiet=as_json)
@@ -163,8 +164,9 @@ def _show(screen: Screen, entry: Entry, result: _Result, written: list[Path], va
         rows.append((rest, colored(Verdict.UNDETERMINED), f"the search ended with {exploration.reason}"))
     screen.line()
     screen.table(f"{entry.model.name}: {exploration.instance.scope}", ("property", "verdict", "by"), rows)
+    kept = " up to symmetry" if any(c.canonical.order > 1 for c in exploration.components) else ""
     screen.line(
-        f"{exploration.states:,} states, {exploration.generated:,} steps (the initial state included), "
+        f"{exploration.states:,} states{kept}, {exploration.generated:,} steps (the initial state included), "
         f"{exploration.levels} levels, {exploration.deadlocks:,} states without a step"
         + ("" if exploration.complete else f"; ended by {exploration.reason}")
     )
@@ -174,9 +176,13 @@ def _show(screen: Screen, entry: Entry, result: _Result, written: list[Path], va
     screen.wrote(written)
     if result.traces and not written:
         screen.line("to keep the trace:  add --save DIR")
-    elif not variant and not result.traces:
+    idle = [name for name, count in exploration.fired.items() if not count]
+    if exploration.complete and not variant and idle:
+        screen.line(f"never happens here: {', '.join(idle)}")
+    if not variant and not result.traces:
         screen.line(
-            "next:  onestart explore --without PROTECTION  shows what one of them is for; names: onestart check"
+            f"next:  onestart explore{model_of(entry)} --without PROTECTION  shows what one of them is for; "
+            f"names: onestart check{model_of(entry)}"
         )
 
 
@@ -193,6 +199,8 @@ def _document(result: _Result, written: list[Path]) -> dict[str, object]:
         "without": sorted(exploration.instance.without),
         "states": exploration.states,
         "generated": exploration.generated,
+        "never": [name for name, count in exploration.fired.items() if not count],
+        "symmetry": any(c.canonical.order > 1 for c in exploration.components),
         "levels": exploration.levels,
         "deadlocks": exploration.deadlocks,
         "complete": exploration.complete,

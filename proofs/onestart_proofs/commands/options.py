@@ -19,6 +19,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 Pairs = tuple[tuple[str, int], ...]
 
 
+DEFAULT = "chain"
+
+
 class ModelCommand(click.Command):
     """A command whose complaints about models, instances and files are the user's to mend: one line, exit code 2."""
 
@@ -45,9 +48,14 @@ class Assignment(click.ParamType[tuple[str, int]]):
 
 def model_option(function: F) -> F:
     names = [e.model.name for e in CATALOG]
-    return click.option("--model", "model", default="chain", show_default=True, help=f"One of: {', '.join(names)}.")(
+    return click.option("--model", "model", default=DEFAULT, show_default=True, help=f"One of: {', '.join(names)}.")(
         function
     )
+
+
+def model_of(entry: Entry) -> str:
+    """How a suggested command names the model: not at all if it is the default."""
+    return "" if entry.model.name == DEFAULT else f" --model {entry.model.name}"
 
 
 def without_option(function: F) -> F:
@@ -85,9 +93,15 @@ def proof_options(function: F) -> F:
 def instance_options(function: F) -> F:
     options = (
         click.option("--instance", "name", metavar="NAME", help="A standard instance of the model."),
-        click.option("--size", "sizes", type=Assignment(), multiple=True, help="Elements of a sort, such as Key=2."),
-        click.option("--budget", "budgets", type=Assignment(), multiple=True, help="Most steps of causes: crash=1."),
-        click.option("--limit", "limits", type=Assignment(), multiple=True, help="A limit of the model: expiries=1."),
+        click.option(
+            "--size", "sizes", type=Assignment(), multiple=True, help="Elements of a sort: Key=2; repeatable."
+        ),
+        click.option(
+            "--budget", "budgets", type=Assignment(), multiple=True, help="Most steps of a cause: crash=1; repeatable."
+        ),
+        click.option(
+            "--limit", "limits", type=Assignment(), multiple=True, help="A limit of the model: expiries=1; repeatable."
+        ),
     )
     for option in reversed(options):
         function = option(function)
@@ -127,6 +141,10 @@ def own_instance(
     if not sizes:
         known = " ".join(f"--size {sort.name}=2" for sort in entry.model.schema.sorts)
         raise RuleError(f"budgets and limits need sizes too: {known}")
+    said = {name for name, _ in (*sizes, *limits)}
+    for option, names in (("--size", [s.name for s in entry.model.schema.sorts]), ("--limit", entry.model.limits)):
+        for missing in (n for n in names if n not in said):
+            raise RuleError(f"the instance says nothing of {missing}: add {option} {missing}=1")
     return Instance.of(
         entry.model, sizes=dict(sizes), budgets=dict(budgets), limits=dict(limits), without=frozenset(without)
     )

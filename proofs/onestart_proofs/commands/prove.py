@@ -23,6 +23,7 @@ from onestart_proofs.commands.options import (
     chosen_options,
     instance_options,
     json_option,
+    model_of,
     model_option,
     own_instance,
     proof_options,
@@ -112,7 +113,15 @@ def _show_proof(screen: Screen, entry: Entry, proof: Proof, claims: list[Claim])
     rows = []
     for claim in (c for c in claims if c.method == "induction"):
         prop = names.get(claim.subject)
-        role = "lemma" if prop is None or prop.supporting else f"promise ({prop.layer})" if prop.layer else "promise"
+        role = (
+            "bounds"
+            if prop is None
+            else "lemma"
+            if prop.supporting
+            else f"promise ({prop.layer})"
+            if prop.layer
+            else "promise"
+        )
         rests = Counter(u for o in proof.of(claim.subject) for u in o.used if u in names and u != claim.subject)
         on = ", ".join(name for name, _ in rests.most_common(3)) + (", ..." if len(rests) > 3 else "")
         rows.append((claim.subject, role, colored(claim.verdict), escape(claim.detail), on))
@@ -128,7 +137,11 @@ def _show_proof(screen: Screen, entry: Entry, proof: Proof, claims: list[Claim])
         missing = sorted(proof.possible.keys() - set(possible))
         note = f"; not {', '.join(missing)}" if missing else ""
         screen.line(f"not vacuous: {len(possible)} of {len(proof.possible)} actions are possible in such states{note}")
-    screen.line("next:  onestart explain NAME  says what a property rests on;  onestart explore  searches for traces")
+    option = model_of(entry)
+    screen.line(
+        f"next:  onestart explain{option} NAME  says what a property rests on;  "
+        f"onestart explore{option}  searches for traces"
+    )
 
 
 def _show_induction(screen: Screen, trace: Counterexample) -> None:

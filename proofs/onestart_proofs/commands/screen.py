@@ -91,7 +91,11 @@ class Screen:
         for number, step in enumerate(trace.steps, 1):
             changes = "\n".join(trace.states[number - 1].diff(trace.states[number])) or "changes nothing"
             rows.append((str(number), escape(machine.show_step(step)), escape(changes)))
-        self.table(f"{trace.property}: {len(trace.steps)} steps", ("#", "step", "what it changes"), rows)
+        self.table(
+            f"{trace.property}: {len(trace.steps)} step{'s' if len(trace.steps) != 1 else ''}",
+            ("#", "step", "what it changes"),
+            rows,
+        )
 
     def wrote(self, paths: Sequence[Path]) -> None:
         """Which trace files there are now, and what to do with them."""
