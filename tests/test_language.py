@@ -38,7 +38,7 @@ from onestart_model import (
     step_invariant,
     volatile,
 )
-from onestart_model.expression import show
+from onestart_model.expression import Variable, show, walk
 from onestart_model.recording import Assign
 
 
@@ -102,6 +102,19 @@ def test_a_state_value_has_no_truth_value() -> None:
     for function in (uses_if, uses_and, uses_not, uses_in, chains):
         refuses(rf"{function.__name__}: a state value has no truth value.*write `&`.*ite\(condition.*one_of", function)
     refuses(r"cannot be iterated over; write forall", iterates)
+
+
+def test_variables_on_one_line_are_told_apart() -> None:
+    """Two lambdas of one line and one name are two variables, also inside of an update."""
+
+    @action
+    def spreads(s: State, j: Item) -> None:
+        """."""
+        hit = lambda k: exists(Item, lambda i: (i != k) & s.moved[i]); s.moved.update(lambda i: hit(i))  # type: ignore[no-untyped-call]  # fmt: skip # noqa: E702, E731
+
+    assert show(spreads.updates[0].value) == "any i: Item (i != i & moved[i])"
+    names = {n for n in walk(spreads.updates[0].value) if isinstance(n, Variable)}
+    assert len(names) == 2
 
 
 def test_guards_come_before_assignments() -> None:

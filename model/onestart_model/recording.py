@@ -32,6 +32,7 @@ from onestart_model.terms import (
     Enumeration,
     Sort,
     Term,
+    binding,
     bound_variables,
     check_same_group,
     coerce,
@@ -126,7 +127,8 @@ class FunctionView:
     def update(self, value: Callable[..., object]) -> None:
         self._check_writable()
         parameters = bound_variables(value, self._function.arguments)
-        node = self._coerce(value(*(wrap(parameter) for parameter in parameters)))
+        with binding(parameters):
+            node = self._coerce(value(*(wrap(parameter) for parameter in parameters)))
         if isinstance(node.type, StampType):
             check_same_group(Read(self._function.name, parameters, node.type), node)
         self._recording.updates.append(AssignAll(self._function.name, parameters, node))

@@ -7,6 +7,7 @@ and assigned; it has no truth value, because a rule must read the same forevery 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import ClassVar, Generic, NoReturn, Self, TypeVar, overload
 
@@ -315,15 +316,22 @@ def _quantified(kind: str, arguments: tuple[object, ...]) -> Bool:
     if not callable(body) or isinstance(body, type) or not all(_is_sort(sort) for sort in sorts):
         raise RuleError("write forall(Sort, lambda x: ...) or forall(Sort, Sort, lambda x, y: ...)")
     variables = bound_variables(body, tuple(sort.type for sort in sorts))  # type: ignore[attr-defined]
-    token = _bound.set((*_bound.get(), *variables))
-    try:
+    with binding(variables):
         elements = (sort(variable) for sort, variable in zip(sorts, variables, strict=True))  # type: ignore[operator]
         node = coerce(body(*elements), BOOL)
-    finally:
-        _bound.reset(token)
     for variable in reversed(variables):
         node = Quantified(kind, variable, node)
     return Bool(node)
+
+
+@contextmanager
+def binding(variables: tuple[Variable, ...]) -> Iterator[None]:
+    """While a lambda's body is read, no other lambda gets the same variables."""
+    token = _bound.set((*_bound.get(), *variables))
+    try:
+        yield
+    finally:
+        _bound.reset(token)
 
 
 def _is_sort(candidate: object) -> bool:
