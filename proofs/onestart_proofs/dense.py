@@ -52,6 +52,7 @@ class _Effect:
         self._program = Program([*action.guards, *values])
         read = {index for expr in (*action.guards, *values) for index in cells_in(expr)}
         touched = read | set(action.updates)
+        self._read = read
         self.chunks = [i for i, c in enumerate(layout.chunks) if touched & {f.cell for f in c.fields}]
         self._written = [i for i in self.chunks if set(action.updates) & {f.cell for f in layout.chunks[i].fields}]
         self._cells = len(model.cells)
@@ -78,7 +79,7 @@ class _Effect:
         columns: list[Column] = [np.zeros(1, dtype=np.uint8)] * self._cells
         for chunk, column in combined.items():
             part = self._layout.chunks[chunk]
-            for f in part.fields:
+            for f in (f for f in part.fields if f.cell in self._read):
                 value = (column >> (f.shift - part.shift)) & f.mask
                 columns[f.cell] = value.astype(column_type(f.width))
         return columns
@@ -175,7 +176,7 @@ def _distinct(states: Words) -> Words:
     ordered = np.sort(states, axis=1) if len(states) == 1 else states[:, np.lexsort(states)]
     keep = np.ones(ordered.shape[1], dtype=np.bool_)
     keep[1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=0)
-    return ordered[:, keep]
+    return ordered.take(keep.nonzero()[0], axis=1)
 
 
 def dense_visited(model: GroundModel, layout: Layout) -> DenseVisited | None:

@@ -66,25 +66,27 @@ class Visited:
         for word in range(1, self._words):
             other |= self._slots[word][slots] != candidates[word]
         other &= ~empty
-        claims, where = candidates[:, empty], slots[empty]
+        free, taken = empty.nonzero()[0], other.nonzero()[0]
+        claims, where = candidates.take(free, axis=1), slots.take(free)
         lost = self._claim(claims, where)
         return (
-            np.concatenate([candidates[:, other], claims[:, lost]], axis=1),
-            np.concatenate([(slots[other] + 1) & self._mask, where[lost]]),
+            np.concatenate([candidates.take(taken, axis=1), claims.take(lost, axis=1)], axis=1),
+            np.concatenate([(slots.take(taken) + 1) & self._mask, where.take(lost)]),
         )
 
-    def _claim(self, claims: Words, where: Slots) -> npt.NDArray[np.bool_]:
+    def _claim(self, claims: Words, where: Slots) -> npt.NDArray[np.intp]:
         """Put the claims in empty slots; where several want one slot, one wins. Returns which have lost."""
         order = np.arange(len(where), dtype=np.int32)
         self._numbers[where] = order
         won = self._numbers[where] == order
-        winners, places = claims[:, won], where[won]
+        first = won.nonzero()[0]
+        winners, places = claims.take(first, axis=1), where.take(first)
         self._slots[:, places] = winners
         count = self.count + len(places)
         self._numbers[places] = np.arange(self.count, count, dtype=np.int32)
         self._states[:, self.count : count] = winners
         self.count = count
-        lost: npt.NDArray[np.bool_] = ~won
+        lost: npt.NDArray[np.intp] = (~won).nonzero()[0]
         return lost
 
     def _rehash(self) -> None:
