@@ -17,8 +17,9 @@ from itf_py import Trace, trace_from_json, trace_to_json
 
 from onestart_model.execution import Machine, State, Step
 from onestart_model.expression import EnumType, MaybeType, RuleError, SortType, Value
-from onestart_model.instance import Instance, element
+from onestart_model.instance import Instance, element, elements
 from onestart_model.rules import Model
+from onestart_model.state import Function
 
 FORMAT = "onestart-counterexample"
 VERSION = 1
@@ -103,14 +104,19 @@ class Counterexample:
     def _itf_state(self, index: int, state: State) -> ItfState:
         values: dict[str, dict[Any, Any]] = {}
         for function, arguments, value in state.cells():
-            key = tuple(element(s, a) for s, a in zip(function.arguments, arguments, strict=True))
             table = values.setdefault(function.name, {})
-            table[key[0] if len(key) == 1 else key] = _to_itf(function.type, value)
+            table[_key(function, arguments)] = _to_itf(function.type, value)
         meta: dict[str, Any] = {"index": index}
         if index:
             step = self.steps[index - 1]
             meta["action"], meta["arguments"] = step.action, list(step.arguments)
         return ItfState(meta=meta, values=values)
+
+
+def _key(function: Function, arguments: tuple[int, ...]) -> str | tuple[str, ...]:
+    """How a file names the arguments of a function: one by itself, two as a tuple."""
+    names = elements(function.arguments, arguments)
+    return names[0] if len(names) == 1 else names
 
 
 def _to_itf(kind: object, value: Value) -> Any:
@@ -189,11 +195,8 @@ def _state_from_itf(instance: Instance, values: dict[str, Any], budgets: tuple[i
     rows = []
     for function in instance.model.schema.functions:
         table = values[function.name]
-        row = []
-        for arguments in instance.arguments(function):
-            key = tuple(element(s, a) for s, a in zip(function.arguments, arguments, strict=True))
-            row.append(_from_itf(instance, function.type, table[key[0] if len(key) == 1 else key]))
-        rows.append(tuple(row))
+        keys = [_key(function, arguments) for arguments in instance.arguments(function)]
+        rows.append(tuple(_from_itf(instance, function.type, table[key]) for key in keys))
     return State(instance, tuple(rows), budgets)
 
 

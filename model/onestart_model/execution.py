@@ -11,7 +11,7 @@ from attrs import evolve, field, frozen
 
 from onestart_model.evaluation import Evaluator, Frame, compile_node
 from onestart_model.expression import NumberType, RuleError, SortType, StampType, Value, Variable, show
-from onestart_model.instance import FixedValues, Instance, Row, element, show_value
+from onestart_model.instance import FixedValues, Instance, Row, elements, show_value
 from onestart_model.recording import Assign, Guard, Update
 from onestart_model.rules import Action, Property
 from onestart_model.state import Function
@@ -61,14 +61,13 @@ class State:
         """The state, a line for each function."""
         lines: dict[str, list[str]] = {}
         for function, arguments, value in self.cells():
-            names = ", ".join(element(s, i) for s, i in zip(function.arguments, arguments, strict=True))
+            names = ", ".join(elements(function.arguments, arguments))
             lines.setdefault(function.name, []).append(f"{names}: {show_value(function.type, value)}")
         return tuple(f"{name}: {{{'; '.join(parts)}}}" for name, parts in lines.items())
 
 
 def show_cell(function: Function, arguments: tuple[int, ...]) -> str:
-    names = (element(sort, index) for sort, index in zip(function.arguments, arguments, strict=True))
-    return f"{function.name}[{', '.join(names)}]"
+    return f"{function.name}[{', '.join(elements(function.arguments, arguments))}]"
 
 
 @frozen
@@ -181,7 +180,9 @@ class Machine:
         return f"{step.action}({', '.join(names)})"
 
     def _frame(self, state: State, step: Step) -> tuple[_Compiled, Frame]:
-        compiled = self._actions.get(step.action) or self._compile(self.instance.model.action_named(step.action))
+        if step.action not in self._actions:
+            self.instance.model.action_named(step.action)  # raises, with a name that is close
+        compiled = self._actions[step.action]
         parameters = compiled.action.parameters
         if len(parameters) != len(step.arguments) or any(
             argument not in self.instance.domain(parameter.type)
@@ -233,13 +234,13 @@ def explore_by_execution(instance: Instance, *, at_most: int = 100_000) -> Mappi
     depth = 0
     while frontier:
         depth += 1
-        found: list[State] = []
+        found: set[State] = set()
         for state in frontier:
             for step in machine.enabled(state):
                 successor = renumber_stamps(machine.successor(state, step))
-                if distance.setdefault(successor, depth) == depth and successor not in found[-1:]:
-                    found.append(successor)
-        frontier = dict.fromkeys(found)
+                if distance.setdefault(successor, depth) == depth:
+                    found.add(successor)
+        frontier = found
         if len(distance) > at_most:
             raise RuleError(f"more than {at_most} states: too many for plain execution, use onestart explore")
     return distance

@@ -143,6 +143,11 @@ def element(sort: SortType, index: int) -> str:
     return f"{sort.name.lower()}{index + 1}"
 
 
+def elements(sorts: tuple[SortType, ...], indices: tuple[int, ...]) -> tuple[str, ...]:
+    """The printed names of a function's arguments."""
+    return tuple(element(sort, index) for sort, index in zip(sorts, indices, strict=True))
+
+
 def show_value(kind: Type, value: Value) -> str:
     match kind, value:
         case (MaybeType(), None):

@@ -9,7 +9,7 @@ from attrs import asdict, frozen
 
 from onestart_model.rules import CAN_STILL, REACHABLE, Property
 from onestart_proofs.graph import Stuck
-from onestart_proofs.induction import INITIALLY, Proof
+from onestart_proofs.induction import Proof
 from onestart_proofs.search import Exploration
 from onestart_proofs.verdict import Verdict, worst
 
@@ -51,10 +51,7 @@ def proof_claims(proof: Proof) -> list[Claim]:
             detail += f": {failed[0].reason}" if failed[0].reason else ""
         elif unproved := proof.unproved_basis(name):
             detail += f", but they rest on {unproved[0]}"
-        verdict = proof.verdict_of(name)
-        if verdict is Verdict.REFUTED and all(o.action != INITIALLY for o in failed):
-            verdict = Verdict.NOT_INDUCTIVE
-        claims.append(Claim(name, "induction", ALL_SIZES, verdict, detail))
+        claims.append(Claim(name, "induction", ALL_SIZES, proof.verdict_of(name), detail))
     for action, possible in proof.possible.items():
         verdict = Verdict.PROVED if possible is Verdict.PROVED else Verdict.UNDETERMINED
         detail = "some state allows it" if verdict is Verdict.PROVED else "no state is known that allows it"
@@ -82,8 +79,7 @@ def _of_property(exploration: Exploration, prop: Property) -> Claim:
     if prop.kind == REACHABLE:
         seen, unseen = Verdict.PROVED, Verdict.REFUTED
     if sighting is not None:
-        steps = sighting.level + (sighting.move is not None)
-        return Claim(prop.name, "enumeration", exploration.instance.scope, seen, f"after {steps} steps")
+        return Claim(prop.name, "enumeration", exploration.instance.scope, seen, f"after {sighting.steps()} steps")
     if not exploration.complete:
         detail = f"{covered} covered, ended by {exploration.reason}"
         return Claim(prop.name, "enumeration", exploration.instance.scope, Verdict.UNDETERMINED, detail)

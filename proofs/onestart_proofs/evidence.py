@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 
 from attrs import define, field, frozen
 
 from onestart_model.catalog import PROFILES, Entry, Standard
 from onestart_model.counterexample import Counterexample
-from onestart_model.rules import CAN_STILL, REACHABLE
+from onestart_model.rules import CAN_STILL, REACHABLE, Property
 from onestart_proofs.claims import Claim, exploration_claims, possibility_claim, proof_claims
 from onestart_proofs.graph import can_still
 from onestart_proofs.induction import Options, Proof, prove
@@ -83,14 +83,28 @@ def _enumerate(evidence: Evidence, standard: Standard, phase: Phase) -> None:
     evidence.occurred |= {p.name for p in watched if p.name in exploration.sightings}
     if standard.budgets:
         return
-    for prop in model.of_kind(CAN_STILL):
+    claims, traces = possibilities(exploration, model.of_kind(CAN_STILL), phase)
+    evidence.claims += claims
+    evidence.traces += traces
+
+
+def possibilities(
+    exploration: Exploration, properties: Iterable[Property], phase: Phase
+) -> tuple[list[Claim], list[Counterexample]]:
+    """What can still happen, with a trace to a state from which it cannot.
+
+    Only a complete exploration without budgets decides it; of any other the claims are undetermined.
+    """
+    claims, traces = [], []
+    for prop in properties:
         stuck = None
-        if exploration.complete:
+        if exploration.complete and not exploration.instance.budgets:
             with phase(f"what can still happen: {prop.name}") as tell:
                 stuck = can_still(exploration, prop, report=lambda n, left: tell(f"round {n}, {left:,} left", None))
-        evidence.claims.append(possibility_claim(exploration, prop, stuck))
+        claims.append(possibility_claim(exploration, prop, stuck))
         if stuck is not None and stuck.first is not None:
-            evidence.traces.append(trace(exploration, stuck.first))
+            traces.append(trace(exploration, stuck.first))
+    return claims, traces
 
 
 def _keep(evidence: Evidence, standard: Standard, exploration: Exploration) -> None:

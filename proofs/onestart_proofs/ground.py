@@ -208,10 +208,11 @@ class Grounder(Builder):
         bindings = dict(zip(action.parameters, codes, strict=True))
         guards = [self.expr(guard.condition, bindings) for guard in action.guards]
         updates = self._updates(action, bindings)
-        for index, cell in enumerate(self.cells):
-            if cell.function is None and action.cause in cell.causes.split("+"):
-                guards.append(self.op("lt", self.cell(index), self.const(cell.size - 1)))
-                updates[index] = self.op("add", self.cell(index), self.const(1))
+        budget = self.instance.budget_of(action.cause)
+        if budget is not None:
+            index = len(self.cells) - len(self.instance.budgets) + budget
+            guards.append(self.op("lt", self.cell(index), self.const(self.cells[index].size - 1)))
+            updates[index] = self.op("add", self.cell(index), self.const(1))
         guards = [guard for guard in dict.fromkeys(guards) if guard is not self.true]
         if self.false in guards:
             return None

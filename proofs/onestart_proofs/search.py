@@ -62,6 +62,10 @@ class Sighting:
     state: int
     move: int | None
 
+    def steps(self) -> int:
+        """The length of the shortest trace that ends with what was seen."""
+        return self.level + (self.move is not None)
+
 
 @define
 class Component:

@@ -60,7 +60,7 @@ def without(
     broken = _broken_obligations(model, protection, options or Options())
     for standard in instances:
         exploration = _search(model, protection, standard, report)
-        failing = {name: s.level + (s.move is not None) for name, s in exploration.sightings.items()}
+        failing = {name: sighting.steps() for name, sighting in exploration.sightings.items()}
         if failing:
             first = min(failing, key=lambda name: failing[name])
             story = trace(exploration, exploration.sightings[first])

@@ -14,7 +14,7 @@ from onestart_model.counterexample import Counterexample
 from onestart_model.expression import RuleError
 from onestart_model.instance import Instance
 from onestart_model.rules import CAN_STILL, REACHABLE, Property
-from onestart_proofs.claims import Claim, exploration_claims, overall, possibility_claim
+from onestart_proofs.claims import Claim, exploration_claims, overall
 from onestart_proofs.commands.options import (
     ModelCommand,
     Pairs,
@@ -30,8 +30,8 @@ from onestart_proofs.commands.options import (
     without_option,
 )
 from onestart_proofs.commands.screen import Screen, colored
-from onestart_proofs.evidence import describe, ladder
-from onestart_proofs.graph import can_still, to_networkx
+from onestart_proofs.evidence import describe, ladder, possibilities
+from onestart_proofs.graph import to_networkx
 from onestart_proofs.memory import keep_freed_memory
 from onestart_proofs.search import Exploration, Limits
 from onestart_proofs.search import explore as search
@@ -92,9 +92,9 @@ def explore(
     chosen = tuple(p for p in entry.model.properties if _is_asked_for(p, properties, bool(without)))
     for instance in [own] if own is not None else _instances(entry, without):
         result = _explore(screen, instance, chosen, bounds, symmetry=not no_symmetry)
-        result.witnesses = [w for w in result.witnesses if w.property in properties]
         if result.traces:
             break
+    result.witnesses = _witnesses(result.exploration, properties)
     if graph is not None:
         _write_graph(result.exploration, graph)
     written = save_traces(save, [*result.traces, *result.witnesses])
@@ -129,18 +129,18 @@ def _explore(
             report=lambda p: tell(describe(p), None),
         )
     result = _Result(exploration, exploration_claims(exploration, properties))
-    for sighting in exploration.sightings.values():
-        shown = _kind(instance, sighting.property) == REACHABLE
-        (result.witnesses if shown else result.traces).append(trace(exploration, sighting))
-    for prop in (p for p in properties if p.kind == CAN_STILL):
-        stuck = None
-        if exploration.complete and not instance.budgets:
-            with screen.phase(f"what can still happen: {prop.name}") as tell:
-                stuck = can_still(exploration, prop, report=lambda n, left: tell(f"round {n}, {left:,} left", None))
-        result.claims.append(possibility_claim(exploration, prop, stuck))
-        if stuck is not None and stuck.first is not None:
-            result.traces.append(trace(exploration, stuck.first))
+    violated = [s for s in exploration.sightings.values() if _kind(instance, s.property) != REACHABLE]
+    result.traces += [trace(exploration, sighting) for sighting in violated]
+    claims, traces = possibilities(exploration, (p for p in properties if p.kind == CAN_STILL), screen.phase)
+    result.claims += claims
+    result.traces += traces
     return result
+
+
+def _witnesses(exploration: Exploration, names: tuple[str, ...]) -> list[Counterexample]:
+    """Traces to what must be possible, only where it was asked for by name: each costs a part of the search again."""
+    asked = [s for s in exploration.sightings.values() if s.property in names]
+    return [trace(exploration, s) for s in asked if _kind(exploration.instance, s.property) == REACHABLE]
 
 
 def _kind(instance: Instance, name: str) -> str:

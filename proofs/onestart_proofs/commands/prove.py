@@ -13,7 +13,7 @@ from onestart_model.catalog import Entry
 from onestart_model.counterexample import Counterexample
 from onestart_model.expression import RuleError
 from onestart_model.instance import Instance
-from onestart_model.rules import INVARIANT, REACHABLE, STEP
+from onestart_model.rules import INVARIANT, REACHABLE, STEP, Property
 from onestart_proofs.bmc import Outcome, bounded_check
 from onestart_proofs.claims import ALL_SIZES, Claim, overall, proof_claims
 from onestart_proofs.commands.options import (
@@ -112,19 +112,9 @@ def _show_proof(screen: Screen, entry: Entry, proof: Proof, claims: list[Claim])
     names = {p.name: p for p in entry.model.properties}
     rows = []
     for claim in (c for c in claims if c.method == "induction"):
-        prop = names.get(claim.subject)
-        role = (
-            "bounds"
-            if prop is None
-            else "lemma"
-            if prop.supporting
-            else f"promise ({prop.layer})"
-            if prop.layer
-            else "promise"
-        )
         rests = Counter(u for o in proof.of(claim.subject) for u in o.used if u in names and u != claim.subject)
         on = ", ".join(name for name, _ in rests.most_common(3)) + (", ..." if len(rests) > 3 else "")
-        rows.append((claim.subject, role, colored(claim.verdict), escape(claim.detail), on))
+        rows.append((claim.subject, _role(names.get(claim.subject)), colored(claim.verdict), escape(claim.detail), on))
     without = f" without {', '.join(sorted(proof.without))}" if proof.without else ""
     screen.line()
     screen.table(
@@ -142,6 +132,15 @@ def _show_proof(screen: Screen, entry: Entry, proof: Proof, claims: list[Claim])
         f"next:  onestart explain{option} NAME  says what a property rests on;  "
         f"onestart explore{option}  searches for traces"
     )
+
+
+def _role(prop: Property | None) -> str:
+    """What a property is there for; None for the bounds of a number, which nobody wrote down as a property."""
+    if prop is None:
+        return "bounds"
+    if prop.supporting:
+        return "lemma"
+    return f"promise ({prop.layer})" if prop.layer else "promise"
 
 
 def _show_induction(screen: Screen, trace: Counterexample) -> None:
@@ -209,5 +208,4 @@ def _bounded(screen: Screen, instance: Instance, properties: tuple[str, ...], de
 
 def _bounded_claim(instance: Instance, outcome: Outcome) -> Claim:
     detail = f"a trace of {outcome.depth} steps" if outcome.trace else outcome.reason
-    verdict = outcome.verdict if outcome.trace else Verdict.UNDETERMINED
-    return Claim(outcome.property, "bounded", instance.scope, verdict, detail)
+    return Claim(outcome.property, "bounded", instance.scope, outcome.verdict, detail)
