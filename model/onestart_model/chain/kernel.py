@@ -106,10 +106,11 @@ def report_dispatched(s: State, p: Process, k: Key) -> None:
 
 @action(source="receipts, section 3; observations: R5, R7, I4")
 def report(s: State, p: Process, k: Key) -> None:
-    """A submission in the callback that cannot go on is answered with what stands in the way; nothing is recorded.
+    """A submission that cannot go on is answered with what stands in the way; nothing is recorded.
 
-    Another key occupies the task, the key is in doubt or damaged, a store is unavailable, or a result is there.
+    Another key occupies the task, the key is in doubt or damaged, its revision is not in force any more or it is not
+    approved, a store is unavailable, or a result is there.
     """
-    require(serves(s, p, k, Stage.ENTERED))
+    require(in_kernel(s, p) | serves(s, p, k, Stage.ENTERED))
     forget(s, p)
     answer(s, k)

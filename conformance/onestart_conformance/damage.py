@@ -1,0 +1,132 @@
+"""Damage to records on the simulated disk, such that whose record it was can still be told; and lost attempts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from zlib import crc32
+
+from onestart.jsonl.lines import decode
+from onestart.records import store_of
+from onestart_conformance.node import PATH
+from onestart_conformance.world import World
+from onestart_model.execution import Step
+
+BODY = "body"  # a bit of the body is flipped
+VERSION = "version"  # the record is of a version that is not known here
+SHAPE = "shape"  # valid JSON, and not of this kind
+WHOLE = "whole"  # nothing of the line is legible; its successor tells whose it was
+DAMAGES = (BODY, VERSION, SHAPE, WHOLE)
+
+ACTIONS = {
+    "receipt": "damage_receipt",
+    "attempt": "damage_attempt",
+    "session": "damage_session",
+    "lease": "damage_lease",
+}
+
+
+def path_of(kind: str) -> str:
+    return f"{PATH}/{store_of(kind)}.jsonl"
+
+
+def targets(world: World) -> Iterator[tuple[str, str]]:
+    """The kinds and keys whose newest record is legible, and would not be after a damage."""
+    for kind, action in ACTIONS.items():
+        for key, index in world.keys.items():
+            task = world.commands[key, False].task
+            if kind == "lease" and key != _first_of(world, task):
+                continue
+            argument = world.tasks[task] if kind == "lease" else index
+            present = world.monitor.state.read("session", index) != "ABSENT" if kind == "session" else True
+            if present and world.rules.apply(world.monitor.state, _step(action, argument)) is not None:
+                yield kind, key
+            elif kind == "session" and world.monitor.state.read("session", index) == "LIVE":
+                yield kind, key
+
+
+def damage(world: World, kind: str, key: str, how: str) -> bool:
+    """Damage the newest record of this kind of the key (or of its task's lease). False if there is none to damage."""
+    if (kind, key) not in set(targets(world)):
+        return False
+    image = world.disk.files.get(path_of(kind))
+    if image is None:
+        return False
+    found = _newest(bytes(image.data), kind, key, world.commands[key, False].task)
+    if found is None:
+        return False
+    start, end, last = found
+    if how == WHOLE and last:
+        return False
+    raw = bytes(image.data[start:end])
+    image.data[start:end] = _damaged(raw, how)
+    if kind == "session":
+        world.monitor.world("damage_session", world.keys[key])
+    else:
+        argument = world.tasks[world.commands[key, False].task] if kind == "lease" else world.keys[key]
+        world.monitor.world(ACTIONS[kind], argument)
+        if kind == "lease":
+            world.monitor.ends.pop(world.commands[key, False].task, None)
+    world.sealed = world.disk.snapshot()
+    return True
+
+
+def lose_attempt(world: World, key: str) -> bool:
+    """The store of attempts is replaced by an older copy, from before the key had one."""
+    path = path_of("attempt")
+    image = world.disk.files.get(path)
+    if image is None or world.monitor.state.read("attempt", world.keys[key]) == "ABSENT":
+        return False
+    lines = bytes(image.data).splitlines(keepends=True)
+    kept = [line for line in lines if decode(line.rstrip(b"\n")).key != key]
+    if any(decode(line.rstrip(b"\n")).seq == 0 for line in lines):
+        return False  # a line that is damaged wholly may be of this key, and would show that it was there
+    entered = image.entered
+    image = world.disk.new(path)
+    image.data += b"".join(kept)
+    image.entered = entered
+    world.monitor.world("lose_attempt", world.keys[key])
+    world.sealed = world.disk.snapshot()
+    return True
+
+
+def _first_of(world: World, task: str) -> str:
+    return next(key for key in world.keys if world.commands[key, False].task == task)
+
+
+def _step(action: str, argument: int) -> Step:
+    return Step(action, (argument,))
+
+
+def _newest(data: bytes, kind: str, key: str, task: str) -> tuple[int, int, bool] | None:
+    found, start = None, 0
+    for raw in data.splitlines(keepends=True):
+        line = decode(raw.rstrip(b"\n"))
+        end = start + len(raw.rstrip(b"\n"))
+        mine = line.task == task if kind == "lease" else line.key == key
+        if line.kind == kind and mine:
+            found = (start, end, start + len(raw) == len(data))
+        start += len(raw)
+    return found
+
+
+def _damaged(raw: bytes, how: str) -> bytes:
+    if how == BODY:
+        middle = raw.rindex(b"}") - 2
+        return raw[:middle] + bytes([raw[middle] ^ 1]) + raw[middle + 1 :]
+    if how == WHOLE:
+        return b"#" * len(raw)
+    head = re.match(rb'\["onestart",1,', raw)
+    assert head is not None
+    if how == VERSION:
+        return _resealed(raw, b'["onestart",2,' + raw[head.end() :])
+    body = raw.index(b'",{', head.end())
+    return raw[:body] + re.sub(rb'"state":"[a-z]+"|"token":\d+', b'"state":7', raw[body:], count=1)
+
+
+def _resealed(raw: bytes, changed: bytes) -> bytes:
+    """The changed line with a right checksum of its head, as a later release would have written it."""
+    old = re.search(rb',"([0-9a-f]{8})",', raw)
+    assert old is not None
+    crc = b"%08x" % crc32(changed[: old.start() + 1])
+    return changed[: old.start()] + b',"' + crc + b'",' + changed[old.end() :]

@@ -1,0 +1,317 @@
+"""The monitor: follows an implementation event by event on the model, and objects where it cannot.
+
+What is decided here is only which step of the model an event claims to be, and which process of the model took it. A
+process of the model is a strand that has entered the callback; in the kernel strands are nobody in particular.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import define, field
+
+from onestart import Event
+from onestart.ports import View
+from onestart_conformance.doubles import Asked
+from onestart_conformance.judgement import ANSWER, RULE, START, Objection
+from onestart_conformance.rules import Rules
+from onestart_model.execution import State, Step
+from onestart_model.expression import Value
+
+Strand = tuple[str, int]
+
+KERNEL = ("accept", "replay", "conflict", "enter", "refuse", "report", "report_closed", "report_dispatched")
+OF_KEY = ("cancel", "cancel_session", "reconcile", "release", "settle")
+FENCED = ("intend", "note", "start", "look_up", "record", "give_up", "renew", "withdraw")
+ANSWERS = ("replay", "conflict", "report", "report_closed", "report_dispatched")
+SILENT = ("stopped",)
+
+
+@define
+class Slot:
+    """What is known of a process of the model. node: who it was last."""
+
+    strand: Strand | None = None
+    token: int = 0
+
+
+@define
+class Monitor:
+    """keys, tasks: the names that elements of the model have in the implementation.
+
+    external: whether starts and look-ups are reported by the executor itself, so that events are only compared.
+    """
+
+    rules: Rules
+    keys: Mapping[str, int]
+    tasks: Mapping[str, int]
+    external: bool = True
+    state: State = field(init=False)
+    objection: Objection | None = None
+    steps: list[Step] = field(factory=list)
+    slots: list[Slot] = field(init=False)
+    ends: dict[str, float] = field(factory=dict)
+    issued: dict[str, int] = field(factory=dict)
+    ruled: dict[Strand, bool] = field(factory=dict)
+    bound: dict[str, str] = field(factory=dict)
+    results: dict[str, Mapping[str, Any]] = field(factory=dict)
+    started_by: dict[str, Strand] = field(factory=dict)
+    created: set[str] = field(factory=set)
+
+    def __attrs_post_init__(self) -> None:
+        self.state = self.rules.initial()
+        sizes = {sort.name: n for sort, n in self.rules.instance.sizes.items()}
+        self.slots = [Slot() for _ in range(sizes["Process"])]
+
+    # What happens ------------------------------------------------------------------------------------------------
+
+    def observe(self, event: Event) -> None:
+        """Take an event of the implementation."""
+        if self.objection is not None or event.action in SILENT:
+            return
+        self.time(event.at)
+        strand = (event.process, event.strand)
+        if event.action == "ruled":
+            expected = event.details["expected"]
+            self.ruled[strand] = expected is None or expected == event.details["revision"]
+            return
+        if event.action in (START, "look_up") and self.external:
+            self._compare(event, strand)
+            return
+        self._check_binding(event)
+        step = self._step(event, strand)
+        if self.objection is None and step is not None:
+            self._follow(event, strand, step)
+
+    def asked(self, asked: Asked, strand: Strand) -> None:
+        """Take what the executor itself reports."""
+        if self.objection is not None:
+            return
+        slot = self.slot(strand)
+        step = Step(asked.action, (slot, self.keys[asked.key]))
+        if asked.action == "start":
+            self.started_by.setdefault(asked.key, strand)
+        self.take(step, oracle=START if asked.action == "start" else RULE)
+        if self.objection is None and asked.action == "look_up":
+            self._expect_look_up(slot, asked.answer)
+
+    def world(self, action: str, *arguments: Value) -> bool:
+        """Take a step of the world; one that the model does not allow now has no meaning and is left out."""
+        after = self.rules.apply(self.state, Step(action, arguments))
+        if after is None:
+            return False
+        self.steps.append(Step(action, arguments))
+        self.state = after
+        return True
+
+    def died(self, process: str) -> None:
+        """A process has died with all its strands."""
+        for index, slot in enumerate(self.slots):
+            if slot.strand is not None and slot.strand[0] == process:
+                self.world("crash", index)
+                slot.strand = None
+
+    def caught_up(self, step: Step, after: State, view: View) -> None:
+        """A step was taken of which no event tells; what an event would have told is in the records."""
+        self.steps.append(step)
+        self.state = after
+        for task, index in self.tasks.items():
+            lease = view.lease(task).newest
+            if lease is not None and self.state.read("holder", index) is not None:
+                self.ends[task] = lease.ends
+                self.issued[task] = max(self.issued.get(task, 0), lease.token)
+        for key in self.keys:
+            receipt = view.receipt(key).newest
+            if receipt is not None and receipt.result is not None:
+                self.results.setdefault(key, {"result": receipt.result, "fingerprint": receipt.fingerprint})
+            if receipt is not None:
+                self.bound.setdefault(key, receipt.fingerprint)
+        self._free()
+
+    def time(self, now: float) -> None:
+        """Leases run out when their time has come."""
+        for task, ends in list(self.ends.items()):
+            if now >= ends:
+                del self.ends[task]
+                self.world("expire", self.tasks[task])
+
+    # How an event is a step of the model -------------------------------------------------------------------------
+
+    def _step(self, event: Event, strand: Strand) -> Step | None:
+        action, key = event.action, self.keys.get(event.key, -1)
+        if action == "repair_lease":
+            return Step(action, (self.tasks[event.task],))
+        if action in OF_KEY:
+            return Step(action, (key,))
+        if action == "dropped" and self.slot_of(strand) is None:
+            return None
+        slot = self.slot(strand)
+        if action == "dropped":
+            return Step("crash", (slot,))
+        if action == "replay":
+            foreign = event.details["fingerprint"] != self.results.get(event.key, event.details).get("fingerprint")
+            return Step(action, (slot, key, foreign))
+        if action == "enter":
+            details = event.details
+            approved = not details["required"] or details["approved"] == details["digest"]
+            return Step(action, (slot, key, self.ruled.get(strand, False), approved))
+        return Step(action, (slot, key))
+
+    def _follow(self, event: Event, strand: Strand, step: Step) -> None:
+        before = self.state
+        self.take(step)
+        if self.objection is not None:
+            return
+        if event.action in ("claim", "repair_lease"):
+            self._issue(event, strand)
+        elif event.action in FENCED:
+            self._check_token(event, strand)
+        if event.action in ("claim", "renew"):
+            self.ends[event.task] = event.details["ends"]
+        elif event.action in ("withdraw", "release", "repair_lease"):
+            self.ends.pop(event.task, None)
+        if event.action in ANSWERS:
+            self._check_answer(event, before, step)
+
+    def take(self, step: Step, oracle: str = RULE) -> None:
+        """Take the step on the model, or object."""
+        after = self.rules.apply(self.state, step)
+        self.steps.append(step)
+        if after is None:
+            self._object_to(step, oracle)
+            return
+        self.state = after
+        self._free()
+
+    def _object_to(self, step: Step, oracle: str) -> None:
+        rules = self.rules
+        protection = rules.forbidden_by(self.state, step)
+        after = rules.forced(self.state, step, protection)
+        promise = rules.broken(self.state, after)
+        shown = rules.machine.show_step(step)
+        reason = rules.why_not(self.state, step)
+        self.objection = Objection(oracle, f"{shown} is not allowed: {reason}", protection, promise)
+
+    # Who is who --------------------------------------------------------------------------------------------------
+
+    def slot_of(self, strand: Strand) -> int | None:
+        """The process of the model that the strand is, if it has entered the callback."""
+        return next((i for i, slot in enumerate(self.slots) if slot.strand == strand), None)
+
+    def slot(self, strand: Strand) -> int:
+        """The process of the model that the strand is; a free one if it is none yet."""
+        free = None
+        for index, slot in enumerate(self.slots):
+            if slot.strand == strand:
+                return index
+            if slot.strand is None and (free is None or self._preferred(strand) == index):
+                free = index
+        if free is None:
+            raise RuntimeError("more strands at once than the instance has processes")
+        self.slots[free].strand = strand
+        return free
+
+    def _preferred(self, strand: Strand) -> int:
+        """process2.1 is process 2 of the model if that is free, so that traces can be followed by name."""
+        digits = strand[0].removeprefix("process").split(".")[0]
+        return int(digits) - 1 if digits.isdigit() else -1
+
+    def _free(self) -> None:
+        for index, slot in enumerate(self.slots):
+            if slot.strand is not None and self.state.read("serving", index) is None:
+                slot.strand = None
+
+    # What is compared besides ------------------------------------------------------------------------------------
+
+    def _compare(self, event: Event, strand: Strand) -> None:
+        """An event of a call to the executor tells what the executor did."""
+        slot = self.slot(strand)
+        stage = self.state.read("stage", slot)
+        told = "STARTED" if event.action == "start" or event.details["started"] else "INTENDED"
+        if stage != told:
+            self.objection = Objection(ANSWER, f"{event.action} is told as {told}, and the executor says {stage}")
+        self._check_token(event, strand)
+
+    def _expect_look_up(self, slot: int, answer: bool) -> None:
+        stage = self.state.read("stage", slot)
+        if (stage == "STARTED") != answer:
+            protection = "ask-before-restart"
+            self.objection = Objection(ANSWER, f"the executor says {answer} of a key that is {stage}", protection)
+
+    def _issue(self, event: Event, strand: Strand) -> None:
+        last = self.issued.get(event.task, 0)
+        if event.token <= last:
+            what = f"{event.action} under token {event.token}, and {last} was issued before"
+            self.objection = Objection(RULE, what, "token-per-acquisition", "a_lost_lease_stays_lost")
+        self.issued[event.task] = max(event.token, last)
+        if event.action == "claim":
+            self.slots[self.slot(strand)].token = event.token
+
+    def _check_token(self, event: Event, strand: Strand) -> None:
+        index = self.slot_of(strand)
+        if index is not None and event.token not in (0, self.slots[index].token):
+            what = f"{event.action} under token {event.token}, and the strand acquired {self.slots[index].token}"
+            self.objection = Objection(RULE, what, "fencing-token")
+
+    def _check_binding(self, event: Event) -> None:
+        """A submission of another command is turned away wherever the model can tell that it is one."""
+        fingerprint = event.details.get("fingerprint") or event.details.get("digest")
+        if event.action not in KERNEL or fingerprint is None or event.key not in self.keys:
+            return
+        known = self.bound.setdefault(event.key, fingerprint)
+        free = next((i for i in range(len(self.slots)) if self.state.read("serving", i) is None), None)
+        if free is None:
+            return
+        legible = self.rules.enabled(self.state, Step("conflict", (free, self.keys[event.key])))
+        turned_away = event.details.get("reason") == "idempotency_key_conflict"
+        if turned_away and known == fingerprint and legible:
+            self.objection = Objection(ANSWER, f"{event.action}: the very command that the key is bound to conflicts")
+        if not turned_away and known != fingerprint:
+            if legible and event.action != "replay":
+                what = f"{event.action}: another command is let in under a key that is bound"
+                self.objection = Objection(ANSWER, what, "fingerprint", "a_result_reaches_only_its_command")
+            elif not legible:
+                self.bound[event.key] = fingerprint
+
+    def _check_answer(self, event: Event, before: State, step: Step) -> None:
+        details, key = event.details, self.keys[event.key]
+        hidden = self._hides(before, step, key)
+        if hidden and not details["damage"]:
+            what = f"{event.action}: damage was read and the answer does not say so"
+            promise = "a_degraded_read_is_reported"
+            self.objection = Objection(ANSWER, what, "degraded-read-reported", promise)
+            return
+        wrong = self._wrong_answer(event, key)
+        if wrong:
+            self.objection = Objection(ANSWER, f"{event.action}: {wrong}")
+        if event.action in ("report_closed", "report_dispatched"):
+            self.results[event.key] = details
+        if details["reason"] == "task_dispatch_attempt_created":
+            self.created.add(event.key)
+
+    def _hides(self, before: State, step: Step, key: int) -> bool:
+        """Whether an answer without a report would conceal damage: what the model says without the protection."""
+        machine = self.rules.without("degraded-read-reported")
+        after = machine.successor(before, step)
+        return bool(after.read("concealed", key)) and not before.read("concealed", key)
+
+    def _wrong_answer(self, event: Event, key: int) -> str:
+        details, state = event.details, self.state
+        outcome, reason, result = details["outcome"], details["reason"], details["result"]
+        recorded = self.results.get(event.key)
+        if event.action == "replay" and recorded is not None and result != recorded["result"]:
+            return f"replays {result}, and {recorded['result']} was recorded"
+        if event.action == "report_dispatched" and outcome != "started":
+            return f"a dispatched command is answered with {outcome}"
+        if event.action == "report_closed" and outcome != "closed":
+            return f"a closed command is answered with {outcome}"
+        started = state.read("session", key) != "ABSENT" or state.read("attempt", key) == "ENDED"
+        closed = state.read("attempt", key) == "CLOSED"
+        if event.action == "report" and outcome == "started" and not (started or recorded):
+            return "says started, and no record shows it"
+        if event.action == "report" and outcome == "closed" and not (closed or recorded):
+            return "says closed, and no record shows it"
+        if reason == "task_dispatch_attempt_created" and event.key in self.created:
+            return "a second attempt is said to have been created"
+        return ""

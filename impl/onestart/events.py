@@ -1,0 +1,88 @@
+"""Events: one for each durable or external step, with what is needed to check the step afterwards.
+
+The action of an event is the name of a step of the command chain (`accept`, `claim`, `start`, ...). `ruled` and
+`stopped` are answers from outside that later steps rest on; `dropped` says that a strand ended without finishing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from attrs import field, frozen
+
+LAYERS: Mapping[str, str] = {
+    "ruled": "read",
+    "accept": "bytes",
+    "replay": "read",
+    "conflict": "read",
+    "enter": "callback",
+    "refuse": "attempt",
+    "cancel": "attempt",
+    "report": "read",
+    "report_closed": "read",
+    "report_dispatched": "read",
+    "offer": "attempt",
+    "claim": "attempt",
+    "intend": "attempt",
+    "note": "attempt",
+    "start": "start",
+    "look_up": "start",
+    "record": "attempt",
+    "give_up": "attempt",
+    "renew": "attempt",
+    "withdraw": "attempt",
+    "abandon": "attempt",
+    "dropped": "attempt",
+    "cancel_session": "attempt",
+    "stopped": "effect",
+    "reconcile": "attempt",
+    "release": "attempt",
+    "settle": "attempt",
+    "repair_lease": "attempt",
+}
+
+
+@frozen
+class Event:
+    """process: one running process, never the same twice. strand: one submission in it, 0 for steps outside of any.
+
+    order: how many records the ledger had at that step. at: seconds of the chain's clock. details: what the step rests
+    on, by name: JSON values only.
+    """
+
+    action: str
+    process: str
+    strand: int
+    key: str
+    task: str
+    order: int
+    at: float
+    token: int = 0
+    details: Mapping[str, Any] = field(factory=dict)
+
+    @property
+    def layer(self) -> str:
+        """Which of the six layers the step belongs to."""
+        return LAYERS[self.action]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "action": self.action,
+            "layer": self.layer,
+            "process": self.process,
+            "strand": self.strand,
+            "key": self.key,
+            "task": self.task,
+            "order": self.order,
+            "at": self.at,
+            "token": self.token,
+            "details": dict(self.details),
+        }
+
+
+Observer: TypeAlias = Callable[[Event], None]
+
+
+def nobody(event: Event) -> None:
+    """An observer that looks away."""

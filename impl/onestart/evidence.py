@@ -1,0 +1,158 @@
+"""What the stores prove about a key. Every step that decides on a start decides on these statements.
+
+A start needs positive evidence: the stores that would know, all healthy, say that the key never got as far as an
+intent. A record that cannot be read is never taken for one that is not there.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from onestart.answers import Outcome, Reason, Result
+from onestart.command import Command
+from onestart.health import Finding, Health, Reading
+from onestart.ports import View
+from onestart.records import Attempt, Lease, Receipt
+
+OVER = ("closed", "ended")
+
+
+class ReceiptState(Enum):
+    """What the newest records of a key's receipt show."""
+
+    ABSENT = auto()
+    PENDING = auto()
+    PENDING_DAMAGED = auto()
+    COMPLETED = auto()
+    COMPLETION_DAMAGED = auto()
+
+
+def receipt_state(reading: Reading[Receipt]) -> ReceiptState:
+    """A damaged record behind another one is a completion; nothing else is ever appended to a receipt."""
+    if not reading.exists:
+        return ReceiptState.ABSENT
+    newest = reading.newest
+    if newest is not None:
+        return ReceiptState.COMPLETED if newest.state == "completed" else ReceiptState.PENDING
+    return ReceiptState.COMPLETION_DAMAGED if reading.count > 1 else ReceiptState.PENDING_DAMAGED
+
+
+def completed(view: View, key: str) -> bool:
+    """A completed receipt was written, legible or not."""
+    return receipt_state(view.receipt(key)) in (ReceiptState.COMPLETED, ReceiptState.COMPLETION_DAMAGED)
+
+
+def recorded_result(view: View, key: str) -> Result | None:
+    """The result that the receipt records, if it can be read."""
+    newest = view.receipt(key).newest
+    if newest is None or newest.result is None:
+        return None
+    try:
+        return Result(Outcome(newest.result["outcome"]), Reason(newest.result["reason"]))
+    except (KeyError, ValueError):
+        return None
+
+
+def binding(view: View, key: str) -> frozenset[str]:
+    """The fingerprints that legible records of the key show."""
+    shown = [*view.receipt(key).records, *view.session(key).records]
+    attempt = view.attempt(key).newest
+    return frozenset(record.fingerprint for record in (*shown, *((attempt,) if attempt else ())))
+
+
+def bound_to_another(view: View, command: Command) -> bool:
+    """A legible record shows that the key is bound to another command than this one."""
+    return any(fingerprint != command.fingerprint for fingerprint in binding(view, command.key))
+
+
+def attempt_damaged(view: View, key: str) -> bool:
+    """There is an attempt record, and the newest cannot be read."""
+    return view.attempt(key).health.degraded
+
+
+def attempt_state(view: View, key: str) -> str:
+    """absent, damaged, or the state of the newest record."""
+    reading = view.attempt(key)
+    if reading.newest is None:
+        return "damaged" if reading.health.degraded else "absent"
+    return reading.newest.state
+
+
+def lease_damaged(view: View, task: str) -> bool:
+    """The task's lease record cannot be read, so nobody knows who holds it."""
+    return view.lease(task).health.degraded
+
+
+def lease_holder(view: View, task: str, now: float) -> str | None:
+    """The key that holds the task's lease, as far as a legible record shows."""
+    lease = view.lease(task).newest
+    return lease.held_at(now) if lease else None
+
+
+def lease_free(view: View, task: str, now: float) -> bool:
+    """The lease can be taken: its record is legible and names nobody, or has run out."""
+    return not lease_damaged(view, task) and lease_holder(view, task, now) is None
+
+
+def holds_lease(view: View, task: str, key: str, token: int, now: float) -> bool:
+    """The fence: the lease record names the key under this very token, and has not run out."""
+    lease = view.lease(task).newest
+    return lease is not None and lease.held_at(now) == key and lease.token == token
+
+
+def next_token(view: View, task: str) -> int:
+    """A token above every one that was issued for the task, also by records that cannot be read.
+
+    Every acquisition wrote a record, so the number of records bounds the tokens of the illegible ones.
+    """
+    reading = view.lease(task)
+    tokens = [lease.token for lease in reading.records]
+    if reading.health.degraded:
+        tokens += [reading.count, *(a.token for key in view.keys(task) for a in view.attempt(key).records)]
+    return max(tokens, default=0) + 1
+
+
+def never_intended(view: View, key: str, task: str) -> bool:
+    """Positive evidence, from every store that would know, that nobody ever meant to start the key.
+
+    The attempt record alone would do if its store could not be lost: notes and completed receipts outlive it.
+    """
+    if attempt_state(view, key) not in ("absent", "offered"):
+        return False
+    return not view.noted(key) and not completed(view, key) and not lease_damaged(view, task)
+
+
+def over(view: View, key: str) -> bool:
+    """The attempt record shows that no execution of the key is under way, nor will be."""
+    return attempt_state(view, key) in OVER
+
+
+def started(view: View, key: str) -> bool:
+    """A session record, or an ended attempt, shows that the key was started."""
+    return view.session(key).exists or attempt_state(view, key) == "ended"
+
+
+def in_doubt(view: View, key: str, task: str) -> bool:
+    """The key may have been started and no record says whether."""
+    return not never_intended(view, key, task) and not over(view, key) and not view.session(key).exists
+
+
+def quiet(view: View, key: str, task: str) -> bool:
+    """No other key of the task can possibly be executing."""
+    return all(o == key or never_intended(view, o, task) or over(view, o) for o in view.keys(task))
+
+
+def findings(view: View, key: str, task: str) -> tuple[Finding, ...]:
+    """The damage that reading the key's records met."""
+    readings: tuple[tuple[str, Reading[Receipt] | Reading[Attempt] | Reading[Lease] | Reading[object]], ...] = (
+        ("receipts", view.receipt(key)),
+        ("attempts", view.attempt(key)),
+        ("sessions", view.session(key)),
+        ("leases", view.lease(task)),
+    )
+    met = tuple(Finding(store, r.health, r.where) for store, r in readings if _degraded(r.health))
+    return met + view.stray()
+
+
+def _degraded(health: Health) -> bool:
+    return health.degraded

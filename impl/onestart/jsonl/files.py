@@ -1,0 +1,167 @@
+"""What the ledger asks of a file system. Nothing here can truncate, rename or delete, so nothing that uses it can."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from collections.abc import Hashable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
+
+_FULL_SYNC = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone does not reach the medium
+
+
+class Files(Protocol):
+    """Synchronous access to files by path. All methods raise OSError if the system refuses."""
+
+    def lock(self, path: str) -> AbstractContextManager[None]:
+        """Hold a lock of this file, which is made if it is not there: one holder among all processes and threads."""
+
+    def make_folder(self, path: str) -> None:
+        """Make the folder, and those above it, if they are not there."""
+
+    def list(self, path: str) -> list[str]:
+        """The names in a folder; none if it is not there."""
+
+    def identity(self, path: str) -> Hashable | None:
+        """What tells this file from another that may take its place; None if it is not there."""
+
+    def size(self, path: str) -> int:
+        """Its length in bytes; 0 if it is not there."""
+
+    def read(self, path: str, offset: int, length: int) -> bytes:
+        """The bytes from offset on, fewer than length only at the end of the file."""
+
+    def append(self, path: str, data: bytes) -> None:
+        """Write all of data behind the end of the file, which is made if it is not there. Not durable yet."""
+
+    def sync(self, path: str) -> None:
+        """Make what the file holds durable."""
+
+    def sync_folder(self, path: str) -> None:
+        """Make the names in the folder durable."""
+
+    def write_new(self, path: str, data: bytes) -> None:
+        """Make a file that is not there yet, with this content, and make the content durable."""
+
+
+class LocalFiles:
+    """The files of this machine. Needs a POSIX system: locks are `flock`, which works between processes and threads."""
+
+    @contextmanager
+    def lock(self, path: str) -> Iterator[None]:
+        descriptor = _locked(path)
+        try:
+            yield
+        finally:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing is not enough if a child has inherited it
+            os.close(descriptor)
+
+    def make_folder(self, path: str) -> None:
+        try:
+            os.mkdir(path)
+        except FileExistsError:
+            if not os.path.isdir(path):
+                raise
+        except FileNotFoundError:
+            above = os.path.dirname(path)
+            if above in ("", path):
+                raise
+            self.make_folder(above)
+            self.sync_folder(os.path.dirname(above) or ".")
+            self.make_folder(path)
+
+    def list(self, path: str) -> list[str]:
+        try:
+            return os.listdir(path)
+        except FileNotFoundError:
+            return []
+
+    def identity(self, path: str) -> Hashable | None:
+        found = _stat(path)
+        return (found.st_dev, found.st_ino) if found else None
+
+    def size(self, path: str) -> int:
+        found = _stat(path)
+        return found.st_size if found else 0
+
+    def read(self, path: str, offset: int, length: int) -> bytes:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            data = os.pread(descriptor, length, offset)
+            while len(data) < length:
+                more = os.pread(descriptor, length - len(data), offset + len(data))
+                if not more:
+                    break
+                data += more
+            return data
+        finally:
+            os.close(descriptor)
+
+    def append(self, path: str, data: bytes) -> None:
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            _write(descriptor, data)
+        finally:
+            os.close(descriptor)
+
+    def sync(self, path: str) -> None:
+        _sync(path, os.O_RDONLY)
+
+    def sync_folder(self, path: str) -> None:
+        _sync(path, os.O_RDONLY | os.O_DIRECTORY)
+
+    def write_new(self, path: str, data: bytes) -> None:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            _write(descriptor, data)
+            _flush(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _locked(path: str) -> int:
+    """A descriptor of the file that is at this path, locked: the one that was locked may have been replaced."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            held, there = os.fstat(descriptor), _stat(path)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        if there and (held.st_dev, held.st_ino) == (there.st_dev, there.st_ino):
+            return descriptor
+        os.close(descriptor)
+
+
+def _stat(path: str) -> os.stat_result | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(None, "it is not a regular file", path)
+    return found
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(descriptor, left) :]
+
+
+def _sync(path: str, flags: int) -> None:
+    descriptor = os.open(path, flags | os.O_CLOEXEC)
+    try:
+        _flush(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _flush(descriptor: int) -> None:
+    if _FULL_SYNC is None:
+        os.fsync(descriptor)
+    else:
+        fcntl.fcntl(descriptor, _FULL_SYNC)

@@ -1,0 +1,274 @@
+"""One file, one store: an index of whose its lines are, that grows as the file does. Bytes are only ever appended."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias
+
+from onestart.health import Health
+from onestart.jsonl.files import Files
+from onestart.jsonl.lines import Line, Owner, decode, embedded, encode, outline, overrun, seal, unsealed
+from onestart.ports import LedgerUnavailableError
+from onestart.records import STORES, Record
+
+Place: TypeAlias = tuple[str, str]
+Told: TypeAlias = Callable[[Owner, Mapping[str, int]], None]
+
+_CHUNK = 1 << 22
+_OUTCOME = "the outcome of a write is unknown, so open the ledger anew"
+
+
+class Entry(NamedTuple):
+    """Where a record's line is. length: 0 if it is gone. health: at best; reading it again may show worse."""
+
+    seq: int
+    offset: int
+    length: int
+    number: int
+    health: Health
+
+    @property
+    def where(self) -> str:
+        return f":{self.number}" if self.length else f" (record {self.seq}, missing)"
+
+
+def place(owner: Owner) -> Place:
+    """Under what a record is looked up: its key, or for a lease its task."""
+    kind, key, task = owner
+    return (kind, task if kind == "lease" else key)
+
+
+class Journal:
+    """The records of one store, by kind and key (leases: by task).
+
+    told: called for each record that is found, with whose it is and how far other stores had got for it.
+    durable: whether what others wrote is made durable before it is relied on; False never writes anything.
+    """
+
+    def __init__(self, store: str, folder: str, files: Files, told: Told, *, durable: bool = True) -> None:
+        self.store = store
+        self.name = f"{store}.jsonl"
+        self._path = f"{folder}/{self.name}"
+        self._folder, self._files, self._told, self._durable = folder, files, told, durable
+        self._kinds = STORES[store]
+        self._in_doubt = False
+        self.forget()
+
+    def forget(self) -> None:
+        """Know nothing about the file."""
+        self.entries: dict[Place, list[Entry]] = {}
+        self.pending: list[Entry] = []
+        self.unowned: list[Entry] = []
+        self.gaps: list[tuple[int, int]] = []
+        self.count = self.torn = self.backward = 0
+        self.last_seq = 0
+        self._identity: Hashable | None = None
+        self._now = self._size = self._offset = self._newlines = self._tail = 0
+        self._unended = False
+        self._prev: Owner | None = None
+        self._last = b""
+        self._last_offset = 0
+
+    def stale(self) -> bool:
+        """Whether the file is not the one that was read before, or that with more behind it."""
+        if self._in_doubt:
+            raise LedgerUnavailableError(self.store, _OUTCOME)
+        files, path = self._files, self._path
+        self._now = files.size(path)
+        if self._identity is None:
+            return False
+        if self._now < self._size or files.identity(path) != self._identity:
+            return True
+        last = files.read(path, self._last_offset, len(self._last))
+        return last != self._last and self._replaced(last)
+
+    def _replaced(self, last: bytes) -> bool:
+        """Whether the last line gave way to another one; if not, it is just damaged."""
+        if b"\n" in last or len(last) < len(self._last):
+            return True
+        found = outline(last)
+        known = outline(self._last)
+        return found.seq != 0 and (found.seq, found.owner) != (known.seq, known.owner)
+
+    def catch_up(self) -> None:
+        """Read what was behind the last known line when `stale` looked, after making it durable."""
+        if self._now == self._size:
+            return
+        if self._durable:
+            self._make_durable(first=self._identity is None)
+        if self._identity is None:
+            self._identity = self._files.identity(self._path)
+        self._ingest(self._now)
+        self._size = self._now
+
+    def _make_durable(self, *, first: bool) -> None:
+        self._in_doubt = True
+        self._files.sync(self._path)
+        if first:
+            self._files.sync_folder(self._folder)
+        self._in_doubt = False
+
+    def _ingest(self, size: int) -> None:
+        data, at = b"", self._offset
+        while at < size and (chunk := self._files.read(self._path, at, min(_CHUNK, size - at))):
+            at += len(chunk)
+            data += chunk
+            if b"\n" in chunk:
+                data = self._take_lines(data)
+        self._take_tail(data)
+
+    def _take_lines(self, data: bytes) -> bytes:
+        *lines, rest = data.split(b"\n")
+        for raw in lines:
+            if raw or not self._unended:  # else it ends a line whose own newline is gone
+                self._take(raw, self._offset)
+            self._unended = False
+            self._offset += len(raw) + 1
+            self._newlines += 1
+        return rest
+
+    def _take_tail(self, tail: bytes) -> None:
+        """What has no newline was never acknowledged, unless it is more than one line."""
+        while length := overrun(tail):
+            self._piece(tail[: length + 1], self._offset, trusted=False)
+            self._offset += length + 1
+            tail = tail[length + 1 :]
+            self._unended = True
+        self._unended = self._unended and not tail
+        self._tail = len(tail)
+
+    def _take(self, raw: bytes, offset: int) -> None:
+        line = outline(raw)
+        if line.health is Health.INTACT and line.kind in self._kinds:
+            self._add(line, raw, offset, Health.INTACT)
+            return
+        kept = unsealed(raw)
+        if kept is not None:
+            self.torn += 1
+        if kept != b"":
+            self._take_damaged(raw if kept is None else kept, offset)
+
+    def _take_damaged(self, raw: bytes, offset: int) -> None:
+        """A damaged line, or several that are one because a newline is gone."""
+        expected = (outline(raw).seq or self._presumed()) + 1
+        cuts = [0]
+        for at, line in embedded(raw):
+            if line.seq == expected:
+                cuts.append(at)
+                expected += 1
+        trusted = False
+        for start, end in pairwise([*cuts, len(raw)]):
+            self._piece(raw[start:end], offset + start, trusted=trusted)
+            trusted = decode(raw[start : end - 1]).health is Health.INTACT
+
+    def _piece(self, raw: bytes, offset: int, *, trusted: bool) -> None:
+        line = outline(raw)
+        health = Health.CORRUPT if line.health is Health.INTACT and not trusted else line.health
+        if line.seq and line.kind in self._kinds:
+            self._add(line, raw, offset, health)
+        else:
+            self.pending.append(Entry(self._presumed(), offset, len(raw), self._newlines + 1, health))
+            self.count += 1
+            self._prev = None
+            self._last, self._last_offset = raw, offset
+
+    def _presumed(self) -> int:
+        return self.last_seq + len(self.pending) + 1
+
+    def _add(self, line: Line, raw: bytes, offset: int, health: Health) -> None:
+        if line.seq != self.last_seq + 1 or self.pending:
+            self._settle(line)
+        owner = line.owner
+        self._own(owner, Entry(line.seq, offset, len(raw), self._newlines + 1, health))
+        self.count += 1
+        self.last_seq = max(self.last_seq, line.seq)
+        self._prev = owner
+        self._last, self._last_offset = raw, offset
+        self._told(owner, line.refs if health is Health.INTACT else {})
+
+    def _own(self, owner: Owner, entry: Entry) -> None:
+        where = place(owner)
+        entries = self.entries.get(where)
+        if entries is None:
+            self.entries[where] = [entry]
+        elif entries[-1] < entry:
+            entries.append(entry)
+        else:
+            insort(entries, entry)
+
+    def _settle(self, line: Line) -> None:
+        """Decide what the illegible lines before this one are, now that its number and predecessor are known."""
+        before = line.seq - 1
+        missing = before - self.last_seq
+        if missing < 0:
+            self.backward += 1
+        pending, self.pending = self.pending, []
+        fitting = [] if missing <= 0 else pending[-missing:]
+        self.unowned += pending[: len(pending) - len(fitting)]
+        numbered = [entry._replace(seq=line.seq - rank) for rank, entry in enumerate(reversed(fitting), 1)]
+        if missing > 0 and line.prev is not None and line.prev[0] in self._kinds:
+            entry = numbered.pop(0) if numbered else Entry(before, 0, 0, 0, Health.CORRUPT)
+            self._own(line.prev, entry)
+            self._told(line.prev, {})
+            missing -= 1
+        self.unowned += reversed(numbered)
+        gone = missing - len(numbered)
+        if gone > 0:
+            self.gaps.append((self.last_seq + 1, self.last_seq + gone))
+
+    def has(self, where: Place, seq: int) -> bool:
+        """Whether a line of this number is known to be there."""
+        return any(entry.seq == seq for entry in reversed(self.entries.get(where, ())))
+
+    def read(self, entry: Entry, where: Place) -> Line:
+        """The line as it is in the file now; damaged if it is not what it was known as."""
+        if not entry.length:
+            return Line(Health.CORRUPT)
+        line = decode(self._files.read(self._path, entry.offset, entry.length))
+        if line.health is Health.INTACT:
+            if entry.health is not Health.INTACT or (line.seq, place(line.owner)) != (entry.seq, where):
+                return Line(Health.CORRUPT)
+        return line
+
+    def append(self, record: Record, refs: Mapping[str, int], furthest: int) -> None:
+        """Put a record at the end, durable when this returns. furthest: number of the last record known elsewhere.
+
+        After an error nobody knows what is in the file, and every later use of this journal is refused.
+        """
+        seq = max(self.last_seq + len(self.pending), furthest) + 1
+        raw = encode(record, seq, self._prev if seq == self.last_seq + 1 else None, refs)
+        files, path = self._files, self._path
+        self._in_doubt = True
+        if self._tail or self._unended:
+            self._seal()
+        files.append(path, raw)
+        files.sync(path)
+        if self._identity is None:
+            files.sync_folder(self._folder)
+            self._identity = files.identity(path)
+        self._in_doubt = False
+        self._add(outline(raw[:-1]), raw[:-1], self._offset, Health.INTACT)
+        self._offset += len(raw)
+        self._size = self._offset
+        self._newlines += 1
+
+    def _seal(self) -> None:
+        """End what has no newline, in a way that it is never taken for a record."""
+        data = b"\n" if self._unended else seal(self._tail)
+        self._files.append(self._path, data)
+        self._files.sync(self._path)  # so that a crash cannot fuse the next record with what is sealed
+        self.torn += not self._unended
+        self._offset += self._tail + len(data)
+        self._newlines += 1
+        self._tail, self._unended = 0, False
+
+    def explain(self, error: OSError) -> str:
+        """What the system said, and whether something may have been written."""
+        said = error.strerror or str(error)
+        return f"{said}; {_OUTCOME}" if self._in_doubt else said
+
+    def places(self, kind: str) -> Iterator[str]:
+        """Every key (leases: task) with a record of this kind."""
+        return (name for of, name in self.entries if of == kind)

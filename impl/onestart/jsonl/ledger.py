@@ -1,0 +1,184 @@
+"""The ledger of JSON lines: a folder with one file for each store, a lock, and a marker that says what it is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Protocol, TypeVar
+
+from onestart.jsonl.files import Files, LocalFiles
+from onestart.jsonl.stores import Stores
+from onestart.ports import LedgerUnavailableError, View
+from onestart.records import Record
+
+T = TypeVar("T")
+
+MARKER = "ledger.json"
+LOCK = "lock"
+_FORMAT, _VERSION = "onestart-ledger", 1
+_MARK = json.dumps({"format": _FORMAT, "version": _VERSION}, separators=(",", ":")).encode() + b"\n"
+
+
+class NotALedgerError(LedgerUnavailableError):
+    """The folder is no ledger that this program knows; nothing in it was touched."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("ledger", reason)
+
+
+class Run(Protocol):
+    """How a step is run: somewhere, once, and to its end, whoever stops waiting for it."""
+
+    def __call__(self, function: Callable[[], T], /) -> Awaitable[T]: ...
+
+
+async def in_thread(function: Callable[[], T]) -> T:
+    """Run the function in a thread. If the waiting task is cancelled, the function ends before the task does."""
+    future = asyncio.get_running_loop().run_in_executor(None, function)
+    cancelled: asyncio.CancelledError | None = None
+    while not future.done():
+        try:
+            await asyncio.wait((future,))
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        future.exception()  # looked at, so that nobody is told of it
+        raise cancelled
+    return future.result()
+
+
+class JsonlLedger:
+    """A `Ledger` in a folder, shared by any number of processes of one machine.
+
+    A missing or empty folder becomes a ledger at the first step. A step is made durable by one fsync of one file. After
+    a failed write every step raises LedgerUnavailableError: what the file holds is unknown until it is opened anew.
+
+    files: the file system, LocalFiles if None. run: how a step is run, in a thread if not given.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, files: Files | None = None, run: Run = in_thread) -> None:
+        self._path = os.fspath(path)
+        self._files: Files = LocalFiles() if files is None else files
+        self._run = run
+        self._lock = f"{self._path}/{LOCK}"
+        self._marker = f"{self._path}/{MARKER}"
+        self._marked: Hashable | None = None
+        self._stores = Stores(self._path, self._files)
+        self._alone = threading.Lock()
+
+    async def step(self, decide: Callable[[View], tuple[Record | None, T]]) -> T:
+        """See `Ledger.step`. Raises NotALedgerError if the folder holds something else."""
+        return await self._run(lambda: self._step(decide))
+
+    def _step(self, decide: Callable[[View], tuple[Record | None, T]]) -> T:
+        stores = self._stores
+        with self._alone:
+            if self._marked is None:
+                self._prepare()
+            with _Held(self._files, self._lock):
+                self._open()
+                stores.refresh()
+                record, answer = decide(stores)
+                if record is not None:
+                    stores.append(record)
+        return answer
+
+    def _prepare(self) -> None:
+        """Make the folder, unless something else is there already."""
+        inspect(self._files, self._path)
+        try:
+            self._files.make_folder(self._path)
+        except OSError as error:
+            raise LedgerUnavailableError("ledger", f"the folder cannot be made: {error.strerror or error}") from error
+
+    def _open(self) -> None:
+        """Mark the folder as a ledger if it is new; from then on, see that it is still the same."""
+        try:
+            if self._marked is None:
+                self._mark(inspect(self._files, self._path))
+                self._marked = self._files.identity(self._marker)
+            elif self._files.identity(self._marker) != self._marked:
+                raise NotALedgerError(f"{self._path} was removed or replaced while it was open; open it anew")
+        except OSError as error:
+            raise LedgerUnavailableError("ledger", error.strerror or str(error)) from error
+
+    def _mark(self, found: bytes | None) -> None:
+        """found: what the marker holds, None if there is none. All names are made durable, whoever made them."""
+        files = self._files
+        if found is None:
+            files.write_new(self._marker, _MARK)
+        elif len(found) < len(_MARK) and _MARK.startswith(found):
+            files.append(self._marker, _MARK[len(found) :])
+        files.sync(self._marker)
+        files.sync_folder(self._path)
+        files.sync_folder(os.path.dirname(self._path.rstrip("/")) or ("/" if self._path.startswith("/") else "."))
+
+
+class _Held:
+    """The ledger's lock, with its own errors told from those of what is done under it."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self, files: Files, path: str) -> None:
+        self._lock = files.lock(path)
+
+    def __enter__(self) -> None:
+        try:
+            self._lock.__enter__()
+        except OSError as error:
+            raise LedgerUnavailableError("lock", error.strerror or str(error)) from error
+
+    def __exit__(self, *raised: object) -> None:
+        self._lock.__exit__(*raised)  # type: ignore[arg-type]
+
+
+def open_for_reading(path: str | os.PathLike[str], files: Files | None = None) -> Stores:
+    """What a ledger holds now. Takes no lock and writes nothing, not even to make durable what it reads.
+
+    Raises NotALedgerError if there is none, LedgerUnavailableError if it cannot be read.
+    """
+    files = LocalFiles() if files is None else files
+    folder = os.fspath(path)
+    if inspect(files, folder) is None:
+        raise NotALedgerError(f"{folder} holds no ledger")
+    stores = Stores(folder, files, durable=False)
+    stores.refresh()
+    stores.refresh()  # a store that was read early may have gone on before one that refers to it was read
+    return stores
+
+
+def inspect(files: Files, path: str) -> bytes | None:
+    """The marker of the ledger in this folder, perhaps unfinished, or None if the folder is free to become one.
+
+    Raises NotALedgerError if it is neither, LedgerUnavailableError if that cannot be seen.
+    """
+    try:
+        names = set(files.list(path))
+        found = files.read(f"{path}/{MARKER}", 0, 1 << 12) if MARKER in names else None
+    except NotADirectoryError:
+        raise NotALedgerError(f"{path} is no folder") from None
+    except OSError as error:
+        raise LedgerUnavailableError("ledger", error.strerror or str(error)) from error
+    if found is None:
+        if names <= {LOCK}:
+            return None
+        raise NotALedgerError(f"{path} holds other things and no {MARKER}; choose a folder that is missing or empty")
+    if found != _MARK and not (_MARK.startswith(found) and names <= {LOCK, MARKER}):
+        _check(found, f"{path}/{MARKER}")
+    return found
+
+
+def _check(found: bytes, where: str) -> None:
+    """Raises NotALedgerError unless this says that the folder is a ledger of the known version."""
+    try:
+        mark = json.loads(found)
+    except (ValueError, RecursionError):
+        raise NotALedgerError(f"{where} cannot be read as JSON") from None
+    if not isinstance(mark, dict) or mark.get("format") != _FORMAT:
+        raise NotALedgerError(f"{where} does not say that this is a ledger")
+    version = mark.get("version")
+    if type(version) is not int or version != _VERSION:
+        raise NotALedgerError(f"{where} is of version {ascii(version)[:40]}; this program knows version {_VERSION}")

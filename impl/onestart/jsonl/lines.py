@@ -1,0 +1,230 @@
+"""One line of a store: one JSON array, in which the head can be trusted alone when what follows is damaged.
+
+    ["onestart",1,<seq>,"<kind>","<key>","<task>",<prev>,"<crc>",<refs>,<body>,"<sum>"]
+
+seq: counts the records of the file from 1. prev: kind, key and task of the record before it, or null, so that a record
+that is destroyed wholly can still be attributed. crc: CRC-32 of the bytes before it. refs: for the same key (leases: the
+same task) the newest record of each other kind when this one was written. sum: BLAKE2b of all bytes before it.
+
+A write that was cut off is sealed with `\\x18torn:<bytes>` when the next record is appended: it was never acknowledged,
+so it is no record, and must not be read as one later. No JSON that is written here has that character.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from hashlib import blake2b
+from json.encoder import encode_basestring_ascii as quoted
+from typing import Any, TypeAlias
+from zlib import crc32
+
+from attrs import frozen
+
+from onestart.health import Health
+from onestart.records import KINDS, Record, WrongShapeError, from_body, to_body
+
+Owner: TypeAlias = tuple[str, str, str]
+
+VERSION = 1
+CANCEL = b"\x18"
+
+_PLAIN = rb'[^"\\\x00-\x1f\x7f-\xff]*+'
+_TEXT = rb'"(' + _PLAIN + rb"(?:\\." + _PLAIN + rb')*+)"'
+_NUMBER = rb"([1-9][0-9]{0,14})"
+_HEAD = re.compile(
+    rb'\["onestart",([0-9]{1,9}),' + _NUMBER + rb"," + _TEXT + rb"," + _TEXT + rb"," + _TEXT + rb",(?:null|\["
+    rb"" + _TEXT + rb"," + _TEXT + rb"," + _TEXT + rb'\]),"([0-9a-f]{8})",'
+)
+_REF = rb'"[a-z]+":[1-9][0-9]{0,14}'
+_REFS = re.compile(rb"(\{(?:" + _REF + rb"(?:," + _REF + rb")*+)?\}),")
+_OTHER_VERSION = re.compile(rb'\["onestart",(?!1,)[0-9]{1,9}[,\]]')
+_SUM = re.compile(rb'"([0-9a-f]{16})"\]')
+_SUM_LENGTH = 19
+_SEAL = b"\x18torn:"
+_CACHED_LENGTH = 1 << 14
+
+
+@frozen
+class Line:
+    """What a line's bytes show. seq is 0, and kind, key and task are empty, if its head is illegible.
+
+    body: where its body begins. record: the record of an intact line, if it was asked for.
+    """
+
+    health: Health
+    seq: int = 0
+    kind: str = ""
+    key: str = ""
+    task: str = ""
+    prev: Owner | None = None
+    refs: Mapping[str, int] = {}
+    body: int = 0
+    record: Record | None = None
+
+    @property
+    def owner(self) -> Owner:
+        return (self.kind, self.key, self.task)
+
+
+CORRUPT = Line(Health.CORRUPT)
+UNSUPPORTED = Line(Health.UNSUPPORTED_VERSION)
+
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
+def encode(record: Record, seq: int, prev: Owner | None, refs: Mapping[str, int]) -> bytes:
+    """The line of a record, with the newline that ends it. Raises ValueError if the record has what JSON has not."""
+    kind, key, task = quoted(record.kind), quoted(record.key), quoted(record.task)
+    before = "null" if prev is None else f"[{quoted(prev[0])},{quoted(prev[1])},{quoted(prev[2])}]"
+    head = f'["onestart",{VERSION},{seq},{kind},{key},{task},{before},'
+    known = ",".join([f'"{other}":{number}' for other, number in refs.items()])
+    text = f'{head}"{crc32(head.encode()):08x}",{{{known}}},{_encode(to_body(record))},'.encode()
+    return b'%b"%b"]\n' % (text, _sum(text))
+
+
+def outline(raw: bytes) -> Line:
+    """What a line shows without its record: health says whether all of it is as it was written. Never raises."""
+    match = _HEAD.match(raw)
+    if match is None or not _head_holds(match):
+        return _without_head(raw)
+    try:
+        line = _headed(match)
+    except ValueError:
+        return CORRUPT
+    return line
+
+
+def decode(raw: bytes) -> Line:
+    """What a line shows, with its record if it is intact. Never raises."""
+    return _decode_cached(raw) if len(raw) <= _CACHED_LENGTH else _decode(raw)
+
+
+def embedded(raw: bytes) -> Iterator[tuple[int, Line]]:
+    """Lines that begin within these bytes, with where, if their heads are legible: a newline was overwritten."""
+    for match in _HEAD.finditer(raw, 1):
+        if _head_holds(match):
+            yield match.start(), outline(raw[match.start() :])
+
+
+def overrun(tail: bytes) -> int:
+    """The length of the whole line that a tail without newline begins with, if more follows: then its newline is gone.
+
+    0 if there is none. What was cut off before its newline is no record, so nothing more follows it but a seal.
+    """
+    hasher, done = blake2b(digest_size=8), 0
+    for match in _SUM.finditer(tail):
+        hasher.update(tail[done : match.start()])
+        done, end = match.start(), match.end()
+        if hasher.copy().hexdigest().encode() == match[1] and decode(tail[:end]).health is Health.INTACT:
+            return end if len(tail) > end and tail[end : end + 1] != CANCEL else 0
+    return 0
+
+
+def seal(length: int) -> bytes:
+    """What is put behind so many bytes of a write that was cut off."""
+    return b"%b%d\n" % (_SEAL, length)
+
+
+def unsealed(raw: bytes) -> bytes | None:
+    """What is left of a line without the torn bytes that its seal counts; None if it has no seal."""
+    at = raw.rfind(_SEAL)
+    digits = raw[at + len(_SEAL) :]
+    if at < 0 or len(digits) > 15 or not digits.isdigit() or int(digits) > at:
+        return None
+    return raw[: at - int(digits)]
+
+
+def _sum(data: bytes) -> bytes:
+    return blake2b(data, digest_size=8).hexdigest().encode()
+
+
+def _head_holds(match: re.Match[bytes]) -> bool:
+    return b"%08x" % crc32(match.string[match.start() : match.start(9) - 1]) == match[9]
+
+
+def _headed(match: re.Match[bytes]) -> Line:
+    """The line of a legible head. Raises ValueError if a text in it is none."""
+    raw = match.string
+    seq, kind, key, task = int(match[2]), _text(match[3]), _text(match[4]), _text(match[5])
+    prev = None if match[6] is None else (_text(match[6]), _text(match[7]), _text(match[8]))
+    if int(match[1]) != VERSION:
+        return Line(Health.UNSUPPORTED_VERSION, seq, kind, key, task, prev)
+    refs, end = _refs(raw, match.end())
+    if refs is None or not _sum_holds(raw):
+        return Line(Health.CORRUPT, seq, kind, key, task, prev)
+    return Line(Health.INTACT, seq, kind, key, task, prev, refs, end)
+
+
+def _refs(raw: bytes, start: int) -> tuple[Mapping[str, int] | None, int]:
+    match = _REFS.match(raw, start)
+    if match is None:
+        return None, 0
+    refs = json.loads(match[1])
+    right = refs.keys() <= KINDS.keys() and len(refs) == match[1].count(b":")
+    return (refs if right else None), match.end()
+
+
+def _sum_holds(raw: bytes) -> bool:
+    match = _SUM.fullmatch(raw, max(len(raw) - _SUM_LENGTH, 0))
+    return match is not None and _sum(raw[:-_SUM_LENGTH]) == match[1]
+
+
+def _text(raw: bytes) -> str:
+    if b"\\" not in raw:
+        return raw.decode("ascii")
+    text = json.loads(b'"%b"' % raw)
+    assert isinstance(text, str)
+    return text
+
+
+def _without_head(raw: bytes) -> Line:
+    if not _OTHER_VERSION.match(raw):
+        return CORRUPT
+    try:
+        json.loads(raw)
+    except (ValueError, RecursionError):
+        return CORRUPT
+    return UNSUPPORTED
+
+
+def _decode(raw: bytes) -> Line:
+    line = outline(raw)
+    if line.health is not Health.INTACT:
+        return line
+    record = _record(line.kind, raw[line.body : -_SUM_LENGTH - 1])
+    if record is None or (record.kind, record.key, record.task) != line.owner:
+        return Line(Health.CORRUPT, line.seq, line.kind, line.key, line.task, line.prev)
+    return Line(Health.INTACT, line.seq, line.kind, line.key, line.task, line.prev, line.refs, line.body, record)
+
+
+_decode_cached = lru_cache(maxsize=2048)(_decode)
+
+
+def _record(kind: str, body: bytes) -> Record | None:
+    if kind not in KINDS:
+        return None
+    try:
+        return from_body(kind, _parse(body.decode("ascii")))
+    except (ValueError, RecursionError, WrongShapeError):
+        return None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise ValueError("a field is there twice")
+    return fields
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is no number")
+    return number
+
+
+_parse = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_finite).decode

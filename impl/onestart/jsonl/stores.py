@@ -1,0 +1,209 @@
+"""The five stores together: what each shows of a key, judged by what the others had seen of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from onestart.health import Finding, Health, Reading
+from onestart.jsonl.files import Files
+from onestart.jsonl.journal import Entry, Journal, Place, place
+from onestart.jsonl.lines import Owner
+from onestart.ports import LedgerUnavailableError
+from onestart.records import KINDS, STORES, Approval, Attempt, Lease, Receipt, Record, Session, store_of
+
+_NOTHING: Reading[Any] = Reading((), 0, Health.ABSENT)
+_NO_NUMBERS: frozenset[int] = frozenset()
+_MOST_LEASES = 32
+
+
+class Stores:
+    """A `View`: valid as long as nobody appends, that is under the ledger's lock.
+
+    A record that another store has seen, and that is not there, reads as damaged: its store was rolled back or cut
+    short. An attempt record that is gone reads as absent instead, and is reported as damage that may be anybody's.
+    """
+
+    def __init__(self, folder: str, files: Files, *, durable: bool = True) -> None:
+        self.journals = {store: Journal(store, folder, files, self._told, durable=durable) for store in STORES}
+        self._of = {kind: self.journals[store_of(kind)] for kind in KINDS}
+        self._forget()
+
+    def _forget(self) -> None:
+        for journal in self.journals.values():
+            journal.forget()
+        self._keys: dict[str, dict[str, None]] = {}
+        self._task_of: dict[str, str] = {}
+        self._unmet: dict[Place, set[int]] = {}
+        self._furthest = dict.fromkeys(STORES, 0)
+        self._fresh: list[tuple[Owner, Mapping[str, int]]] = []
+
+    def refresh(self) -> None:
+        """Read what was appended since. Raises LedgerUnavailableError if a store cannot be read."""
+        stale = False
+        for journal in self.journals.values():
+            with _reported(journal):
+                stale |= journal.stale()
+        if stale:
+            self._forget()
+        for journal in self.journals.values():
+            with _reported(journal):
+                journal.catch_up()
+        if self._fresh:
+            self._compare()
+
+    def _told(self, owner: Owner, refs: Mapping[str, int]) -> None:
+        _, key, task = owner
+        if key:
+            keys = self._keys.setdefault(task, {})
+            if key not in keys:
+                keys[key] = None
+                self._task_of.setdefault(key, task)
+        if refs:
+            self._fresh.append((owner, refs))
+
+    def _compare(self) -> None:
+        """Which records one store has seen in another that are not there."""
+        for (_, key, task), refs in self._fresh:
+            for kind, seq in refs.items():
+                where, journal = place((kind, key, task)), self._of[kind]
+                self._furthest[journal.store] = max(self._furthest[journal.store], seq)
+                if not journal.has(where, seq):
+                    self._unmet.setdefault(where, set()).add(seq)
+        self._fresh.clear()
+
+    def append(self, record: Record) -> None:
+        """Record it, durable when this returns. Raises LedgerUnavailableError; it may then be there or not."""
+        journal = self._of[record.kind]
+        with _reported(journal):
+            journal.append(record, self._refs(record), self._furthest[journal.store])
+        self._fresh.clear()  # what was written just now refers to what is known already
+
+    def _refs(self, record: Record) -> dict[str, int]:
+        kind, refs = record.kind, {}
+        for other, journal in self._of.items():
+            if other == kind:
+                continue
+            where = (other, record.task if other == "lease" else record.key)
+            entries = journal.entries.get(where)
+            newest = entries[-1].seq if entries else 0
+            if self._unmet and other != "attempt":
+                newest = max(newest, *self._unmet.get(where, ()), 0)
+            if newest:
+                refs[other] = newest
+        return refs
+
+    @property
+    def order(self) -> int:
+        return sum(journal.count for journal in self.journals.values())
+
+    def receipt(self, key: str) -> Reading[Receipt]:
+        return self._reading(("receipt", key))
+
+    def attempt(self, key: str) -> Reading[Attempt]:
+        return self._reading(("attempt", key))
+
+    def session(self, key: str) -> Reading[Session]:
+        return self._reading(("session", key))
+
+    def approval(self, key: str) -> Reading[Approval]:
+        return self._reading(("approval", key))
+
+    def lease(self, task: str) -> Reading[Lease]:
+        """All that is known of a task's lease; of more than 32 records the newest ones, while the newest is intact."""
+        return self._reading(("lease", task), _MOST_LEASES)
+
+    def notes(self, key: str) -> Reading[Any]:
+        """The notes of a key's intents."""
+        return self._reading(("note", key))
+
+    def noted(self, key: str) -> bool:
+        where = ("note", key)
+        return where in self._of["note"].entries or where in self._unmet
+
+    def task_of(self, key: str) -> str | None:
+        return self._task_of.get(key)
+
+    def keys(self, task: str) -> Iterable[str]:
+        return tuple(self._keys.get(task, ()))
+
+    def all_keys(self) -> Iterable[str]:
+        return tuple(self._task_of)
+
+    def all_tasks(self) -> Iterable[str]:
+        """Every task with a record."""
+        return dict.fromkeys([*self._keys, *self._of["lease"].places("lease")])
+
+    def _reading(self, where: Place, most: int = 0) -> Reading[Any]:
+        journal = self._of[where[0]]
+        entries: list[Entry] = journal.entries.get(where, [])
+        if self._unmet and where[0] != "attempt":
+            entries = self._with_lost(journal, where, entries)
+        if not entries:
+            return _NOTHING
+        count = len(entries)
+        with _reported(journal):
+            health, records = _read(journal, where, entries[-most:])
+            if health is not Health.INTACT and most and count > most:
+                health, records = _read(journal, where, entries)
+        return Reading(records, count, health, journal.name + entries[-1].where)
+
+    def _with_lost(self, journal: Journal, where: Place, entries: list[Entry]) -> list[Entry]:
+        """The entries and, for each record that is only known from other stores, what is in its place."""
+        lost = self._unmet.get(where)
+        if not lost:
+            return entries
+        there = {entry.seq: entry for entry in (*journal.unowned, *journal.pending)}
+        instead = [there.get(seq) or Entry(seq, 0, 0, 0, Health.CORRUPT) for seq in lost]
+        return sorted([*entries, *instead])
+
+    def stray(self) -> tuple[Finding, ...]:
+        found: list[Finding] = []
+        for journal in self.journals.values():
+            if journal.unowned or journal.pending or journal.gaps or self._unmet:
+                found += self._strays(journal)
+        return tuple(found)
+
+    def _strays(self, journal: Journal) -> list[Finding]:
+        known = {s for (kind, _), lost in self._unmet.items() if self._of[kind] is journal for s in lost}
+        owned = _NO_NUMBERS if journal.store == "attempts" else known
+        lines = [entry for entry in (*journal.unowned, *journal.pending) if entry.seq not in owned]
+        found = [_stray(journal, entry.health, entry.where) for entry in lines]
+        gone = [(a, b) for a, b in journal.gaps if sum(a <= seq <= b for seq in owned) <= b - a]
+        found += [_stray(journal, Health.CORRUPT, f" (records {a} to {b}, missing)") for a, b in gone]
+        if journal.store == "attempts":
+            shown = {entry.seq for entry in lines}
+            rest = [s for s in sorted(known - shown) if not any(a <= s <= b for a, b in gone)]
+            found += [_stray(journal, Health.CORRUPT, f" (record {s}, missing)") for s in rest]
+        return found
+
+
+def _read(journal: Journal, where: Place, entries: list[Entry]) -> tuple[Health, tuple[Record, ...]]:
+    records: list[Record] = []
+    health = Health.ABSENT
+    for entry in entries:
+        line = journal.read(entry, where)
+        health = line.health
+        if line.record is not None:
+            records.append(line.record)
+    return health, tuple(records)
+
+
+def _stray(journal: Journal, health: Health, where: str) -> Finding:
+    return Finding(journal.store, health, journal.name + where, concerns=False)
+
+
+class _reported:  # noqa: N801  (a context manager that costs little)
+    """Errors of the system as LedgerUnavailableError of the journal's store."""
+
+    __slots__ = ("_journal",)
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            raise LedgerUnavailableError(self._journal.store, self._journal.explain(error)) from error

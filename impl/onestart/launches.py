@@ -1,0 +1,373 @@
+"""What an executor remembers of its starts: on disk, shared by all processes of a machine, readable after any crash.
+
+A key has one file. Its first line, the mark, appears whole or not at all and is durable before anything is started, so
+a crash in between counts as a start: a start is the executor's acceptance. Later lines say who was started and how it
+ended. The file is locked by whoever executes the key, which tells the living from the dead where no number does.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from attrs import frozen
+
+from onestart.command import escaped
+from onestart.ports import CannotTellError, FencedError, Order
+
+VERSION = 1
+GONE = ("Z", "X", "x")  # ended, and perhaps not yet taken note of by its parent
+
+Begin: TypeAlias = Callable[[int], int]
+"""Starts it, and returns the number of the process that executes it. Gets a file descriptor that whoever executes it
+keeps open, if it can."""
+
+
+class AlreadyLaunchedError(Exception):
+    """The key was launched before, so it is not launched again."""
+
+
+@frozen
+class Identity:
+    """A process. started: when, in ticks since the machine was booted. among: the boot and the name space of numbers.
+
+    Both are empty where the system does not tell; then a later process with the same number passes for this one.
+    """
+
+    pid: int
+    started: str
+    among: str
+
+    @classmethod
+    def of(cls, pid: int) -> Identity:
+        """The process that has this number now."""
+        state = _state(pid)
+        return cls(pid, state[1] if state else "", _surroundings())
+
+    @classmethod
+    def from_json(cls, body: dict[str, Any]) -> Identity:
+        return cls(int(body["pid"]), str(body["started"]), str(body["among"]))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"pid": self.pid, "started": self.started, "among": self.among}
+
+    @property
+    def in_sight(self) -> bool:
+        """Whether this process can find out about that one: same boot, same name space."""
+        return self.among == _surroundings()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs; to be asked only of a process in sight."""
+        state = _state(self.pid)
+        if state is None:
+            return _has_number(self.pid)
+        return state[0] not in GONE and self.started in ("", state[1])
+
+    def signal_group(self, number: int) -> None:
+        """Send a signal to the group that the process leads, if it still runs."""
+        if self.alive:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, number)
+
+
+@frozen
+class Mark:
+    """What is known of a launched key. legible: whether all that was written after the mark can be read."""
+
+    begun: Identity | None = None
+    status: int | None = None
+    legible: bool = True
+
+
+class Launches:
+    """The launches of one executor, in a folder of their own. Nothing in it is ever deleted.
+
+    All methods may be called from any thread and from several processes, and wait for the disk.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self._folder = Path(folder)
+        self._open: dict[str, int] = {}  # descriptors of what this process waits for; each holds its file's lock
+        self._unwritten: dict[str, int] = {}  # ends that could not be recorded
+
+    def launch(self, order: Order, begin: Begin) -> None:
+        """Mark the key as launched, durably, then begin.
+
+        Raises FencedError, AlreadyLaunchedError or CannotTellError without a mark; whatever begin raises, with one.
+        """
+        with self._turn(order.task):
+            if self._barrier(order.task) > order.token:
+                raise FencedError(f"the task has been looked up under a newer token than {order.token}")
+            descriptor = self._mark(order)
+            try:
+                identity = Identity.of(begin(descriptor))
+            except BaseException:
+                os.close(descriptor)
+                raise
+            self._open[order.key] = descriptor
+            with suppress(OSError):  # it has begun whether or not this can be written; the lock tells as well
+                # Not synced: after a power failure the process is gone, and its number means nothing.
+                _append(descriptor, {"record": "begun", **identity.to_json()})
+
+    def bar(self, key: str, task: str, token: int) -> bool:
+        """Whether the key was ever launched; from then on launches of the task under older tokens are refused.
+
+        Raises FencedError if that has been asked under a newer token, CannotTellError if it is not known.
+        """
+        with self._turn(task):
+            launched = self._read(key) is not None
+            barrier = self._barrier(task)
+            if barrier > token:
+                raise FencedError(f"the task has been looked up under a newer token than {token}")
+            if barrier < token:
+                body = {"record": "barrier", "version": VERSION, "task": task, "token": token}
+                self._publish(self._path(task, "barrier"), body)
+            return launched
+
+    def ended(self, key: str, status: int) -> None:
+        """Record, durably, how a key ended. To be called once, after `launch` in the same process has returned.
+
+        Raises OSError if that cannot be recorded; this object knows it all the same.
+        """
+        descriptor = self._open.pop(key, None)
+        try:
+            if descriptor is None:
+                descriptor = os.open(self._path(key, "launch"), os.O_WRONLY | os.O_APPEND)
+            _append(descriptor, {"record": "ended", "status": status})
+            os.fsync(descriptor)
+        except OSError:
+            self._unwritten[key] = status
+            raise
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def outcome(self, key: str) -> int | None:
+        """The status that a launched key ended with, None if that is not recorded. Raises CannotTellError."""
+        if key in self._unwritten:
+            return self._unwritten[key]
+        mark = self._read(key)
+        return None if mark is None else mark.status
+
+    def running(self, key: str) -> bool:
+        """Whether a launched key may still be executing. Raises CannotTellError if that is not known.
+
+        It is the process that was started that counts, not what that leaves behind in the background.
+        """
+        mark = self._read(key)
+        if mark is None or mark.status is not None or key in self._unwritten:
+            return False
+        if mark.begun is not None and mark.begun.in_sight:
+            return mark.begun.alive
+        if self._locked(key):
+            return True
+        if not mark.legible:
+            raise CannotTellError(f"{self._path(key, 'launch')}: who executes the key cannot be read")
+        return False
+
+    def process(self, key: str) -> Identity | None:
+        """The process that executes the key, if it is one that this process can see."""
+        mark = self._read(key)
+        if mark is None or mark.status is not None or mark.begun is None or not mark.begun.in_sight:
+            return None
+        return mark.begun if mark.begun.alive else None
+
+    def _mark(self, order: Order) -> int:
+        """Make the key's file appear, exclusively and durably; returns its locked descriptor."""
+        body = {"record": "launched", "version": VERSION, "key": order.key, "task": order.task, "token": order.token}
+        draft, descriptor = self._draft(_line(body))
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            try:
+                os.link(draft, self._path(order.key, "launch"))
+            finally:
+                os.unlink(draft)
+            _sync_folder(self._folder)
+        except FileExistsError:
+            os.close(descriptor)
+            raise AlreadyLaunchedError(f"{escaped(order.key)} was launched before") from None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def _read(self, key: str) -> Mark | None:
+        """What is on record of a key, None if it was never launched. Raises CannotTellError."""
+        path = self._path(key, "launch")
+        data = _bytes(path)
+        if data is None:
+            return None
+        first, *later = data.split(b"\n")
+        body = _body(first)
+        if not later or body is None or body.get("record") != "launched" or body.get("key") != key:
+            raise CannotTellError(f"{path}: the mark of a launch cannot be read")
+        _check_version(body, path)
+        return _mark_of(later[:-1])  # what no line feed follows was cut short while it was written
+
+    def _barrier(self, task: str) -> int:
+        path = self._path(task, "barrier")
+        data = _bytes(path)
+        if data is None:
+            return 0
+        body = _body(data.removesuffix(b"\n"))
+        if body is None or body.get("record") != "barrier" or body.get("task") != task:
+            raise CannotTellError(f"{path}: the newest token of the task cannot be read")
+        _check_version(body, path)
+        return int(body["token"])
+
+    def _publish(self, path: Path, body: dict[str, Any]) -> None:
+        """Put a file in the place of an older one: after a crash there is the one or the other, whole."""
+        draft, descriptor = self._draft(_line(body))
+        os.close(descriptor)
+        os.replace(draft, path)
+        _sync_folder(self._folder)
+
+    def _draft(self, data: bytes) -> tuple[Path, int]:
+        """A durable file under a name that nobody looks for, which is all that a crash leaves of it."""
+        path = self._folder / f"{os.urandom(16).hex()}.draft"
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o666)
+        try:
+            _write(descriptor, data)
+            os.fsync(descriptor)
+        except BaseException:
+            os.close(descriptor)
+            os.unlink(path)
+            raise
+        return path, descriptor
+
+    def _path(self, name: str, kind: str) -> Path:
+        return self._folder / f"{_hash(name)}.{kind}"
+
+    def _locked(self, key: str) -> bool:
+        try:
+            descriptor = os.open(self._path(key, "launch"), os.O_RDONLY)
+        except OSError as error:
+            raise CannotTellError(f"{self._path(key, 'launch')}: {error.strerror}") from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+    @contextmanager
+    def _turn(self, task: str) -> Iterator[None]:
+        """One at a time for each task, in all processes. Some tasks share a lock, so that there are few files."""
+        self._prepare()
+        descriptor = os.open(self._folder / f"{_hash(task)[:2]}.lock", os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _prepare(self) -> None:
+        """Make the folder, durably. The file `ready` says that this was done, by whichever process."""
+        ready = self._folder / "ready"
+        if ready.exists():
+            return
+        missing = [self._folder]
+        while not missing[-1].parent.is_dir():
+            missing.append(missing[-1].parent)
+        for folder in reversed(missing):
+            folder.mkdir(exist_ok=True)
+            _sync_folder(folder.parent)
+        ready.touch()
+
+
+def _hash(name: str) -> str:
+    return sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _line(body: dict[str, Any]) -> bytes:
+    text = json.dumps(body, separators=(",", ":")).encode()
+    return sha256(text).hexdigest()[:16].encode() + b" " + text + b"\n"
+
+
+def _body(line: bytes) -> dict[str, Any] | None:
+    """What a line says, None if it is damaged."""
+    checksum, _, text = line.partition(b" ")
+    if checksum != sha256(text).hexdigest()[:16].encode():
+        return None
+    with suppress(ValueError):
+        body = json.loads(text)
+        return body if isinstance(body, dict) else None
+    return None
+
+
+def _check_version(body: dict[str, Any], path: Path) -> None:
+    if body.get("version") != VERSION:
+        raise CannotTellError(f"{path}: version {escaped(body.get('version'))} cannot be read")
+
+
+def _mark_of(lines: list[bytes]) -> Mark:
+    bodies = [_body(line) for line in lines if line]
+    known = {str(body.get("record")): body for body in bodies if body is not None}
+    status = known["ended"]["status"] if "ended" in known else None
+    begun = Identity.from_json(known["begun"]) if "begun" in known else None
+    return Mark(begun, status, None not in bodies)
+
+
+def _append(descriptor: int, body: dict[str, Any]) -> None:
+    """One more line. It starts with a line feed, in case the one before was cut short."""
+    _write(descriptor, b"\n" + _line(body))
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def _bytes(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CannotTellError(f"{path}: {error.strerror}") from None
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _state(pid: int) -> tuple[str, str] | None:
+    """Its state as a letter and when it was started, None if it is gone or cannot be looked at."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()  # the name before may hold anything
+    return fields[0], fields[19]
+
+
+@cache
+def _surroundings() -> str:
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""
+
+
+def _has_number(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

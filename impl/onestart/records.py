@@ -1,0 +1,139 @@
+"""What is recorded, one frozen class for each kind. A record is never changed; a newer one is put beside it."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from attrs import asdict, field, fields, frozen
+from attrs.validators import ge, in_, instance_of, optional
+
+_text = instance_of(str)
+_real = instance_of((int, float))
+
+
+class WrongShapeError(Exception):
+    """A record's fields are not those of its kind."""
+
+
+@frozen
+class Receipt:
+    """pending: the command was accepted, with all that is needed to take it up again. completed: what it came to.
+
+    fingerprint: of what must not change about the command. result: set when completed, see `onestart.answers.Result`.
+    """
+
+    kind: ClassVar = "receipt"
+    key: str = field(validator=_text)
+    task: str = field(validator=_text)
+    state: Literal["pending", "completed"] = field(validator=in_(("pending", "completed")))
+    fingerprint: str = field(validator=_text)
+    command: dict[str, Any] | None = field(default=None, validator=optional(instance_of(dict)))
+    result: dict[str, Any] | None = field(default=None, validator=optional(instance_of(dict)))
+
+
+@frozen
+class Attempt:
+    """How far a key may have got toward a start. token: of the lease under which an intent was recorded."""
+
+    kind: ClassVar = "attempt"
+    key: str = field(validator=_text)
+    task: str = field(validator=_text)
+    state: Literal["offered", "intended", "closed", "ended"] = field(
+        validator=in_(("offered", "intended", "closed", "ended"))
+    )
+    fingerprint: str = field(validator=_text)
+    token: int = field(default=0, validator=[instance_of(int), ge(0)])
+    reason: str = field(default="", validator=_text)
+
+
+@frozen
+class Session:
+    """A start that is known. cancelled: somebody asked the executor to stop it."""
+
+    kind: ClassVar = "session"
+    key: str = field(validator=_text)
+    task: str = field(validator=_text)
+    state: Literal["live", "cancelled"] = field(validator=in_(("live", "cancelled")))
+    fingerprint: str = field(validator=_text)
+    token: int = field(default=0, validator=[instance_of(int), ge(0)])
+    reason: str = field(default="", validator=_text)
+
+
+@frozen
+class Lease:
+    """Who occupies a task. token: the fencing token, one for each acquisition. holder: a key, or None.
+
+    ends: seconds of the ledger's clock; from then on the lease is free, whether or not its holder still works.
+    """
+
+    kind: ClassVar = "lease"
+    task: str = field(validator=_text)
+    token: int = field(validator=[instance_of(int), ge(1)])
+    holder: str | None = field(validator=optional(_text))
+    ends: float = field(validator=_real)
+    by: str = field(default="", validator=_text)
+
+    @property
+    def key(self) -> str:
+        return self.holder or ""
+
+    def held_at(self, now: float) -> str | None:
+        """The key that holds the lease at this time."""
+        return self.holder if now < self.ends else None
+
+
+@frozen
+class Note:
+    """An intent was recorded for the key: kept beside the leases, so that a lost attempt record is found out."""
+
+    kind: ClassVar = "note"
+    key: str = field(validator=_text)
+    task: str = field(validator=_text)
+    token: int = field(validator=[instance_of(int), ge(1)])
+
+
+@frozen
+class Approval:
+    """Somebody approved what is asked for under a key. digest: of who asks for what."""
+
+    kind: ClassVar = "approval"
+    key: str = field(validator=_text)
+    task: str = field(validator=_text)
+    digest: str = field(validator=_text)
+    by: str = field(validator=_text)
+
+
+Record: TypeAlias = Receipt | Attempt | Session | Lease | Note | Approval
+
+KINDS: dict[str, type[Record]] = {c.kind: c for c in (Receipt, Attempt, Session, Lease, Note, Approval)}
+STORES: dict[str, tuple[str, ...]] = {
+    "receipts": ("receipt",),
+    "attempts": ("attempt",),
+    "sessions": ("session",),
+    "leases": ("lease", "note"),
+    "approvals": ("approval",),
+}
+
+
+def store_of(kind: str) -> str:
+    """The store that keeps records of this kind."""
+    return next(store for store, kinds in STORES.items() if kind in kinds)
+
+
+def to_body(record: Record) -> dict[str, Any]:
+    """The record as a JSON object."""
+    return asdict(record, recurse=False)
+
+
+def from_body(kind: str, body: object) -> Record:
+    """The record of a JSON object. Raises WrongShapeError for unknown, missing or ill-typed fields."""
+    shape = KINDS[kind]
+    if not isinstance(body, dict):
+        raise WrongShapeError(f"a {kind} is an object")
+    unknown = set(body) - {f.name for f in fields(shape)}
+    if unknown:
+        raise WrongShapeError(f"a {kind} has no {sorted(unknown)[0]!r}")
+    try:
+        return shape(**body)
+    except (TypeError, ValueError) as error:
+        raise WrongShapeError(str(error).split(" (Attribute", 1)[0]) from None

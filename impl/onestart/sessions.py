@@ -1,0 +1,142 @@
+"""Beside submissions: cancellation, reconciliation, leases of keys that are over, and what an operator can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from attrs import frozen
+
+from onestart import evidence, leases
+from onestart.answers import Answer, Reason
+from onestart.command import Bound, Command, check_name
+from onestart.kernel import close_and_tell
+from onestart.outside import Decision, Outside, Strand
+from onestart.ports import CannotTellError, View
+from onestart.records import Approval, Attempt, Lease, Session
+
+
+class NothingToDoError(ValueError):
+    """An operator asked for something that the records do not call for; the message says why."""
+
+
+@frozen
+class Sessions:
+    """What happens to keys outside of their submissions."""
+
+    outside: Outside
+
+    async def cancel(self, strand: Strand, command: Command | Bound) -> Answer:
+        """Close a command that was not started, or ask the executor to stop it."""
+        if await self.outside.step(strand, partial(cancel_session, strand=strand)):
+            await self.outside.executor.stop(strand.key)
+            self.outside.tell("stopped", strand)
+        return await close_and_tell(self.outside, strand, command, "cancel", Reason.CANCELLED)
+
+    async def reconcile(self, strand: Strand) -> bool:
+        """End the attempt of a key that has started and no longer runs, and give its lease back.
+
+        Returns whether the key is over.
+        """
+        if await self.outside.step(strand, partial(may_be_over, strand=strand)):
+            try:
+                if await self.outside.executor.running(strand.key):
+                    return False
+            except CannotTellError:
+                return False
+            await self.outside.step(strand, partial(end, strand=strand))
+        return await self.outside.step(strand, partial(release, strand=strand, outside=self.outside))
+
+    async def tidy(self, strand: Strand) -> None:
+        """Look after the other keys of the strand's task that stand in its way and may be over by now."""
+        for key in await self.outside.step(strand, partial(in_the_way, strand=strand, outside=self.outside)):
+            await self.reconcile(Strand(strand.number, key, strand.task, seen=strand.seen))
+
+    async def approve(self, strand: Strand, digest: str, by: str) -> None:
+        """File an approval of the digest under the key."""
+        check_name("approver", by)
+        await self.outside.step(strand, lambda _: Decision(None, "", Approval(strand.key, strand.task, digest, by)))
+
+    async def settle(self, strand: Strand, by: str, why: str) -> None:
+        """An operator closes a key in doubt. Raises NothingToDoError if it is not in doubt."""
+        await self.outside.step(strand, partial(settle, strand=strand, by=by, why=why))
+
+    async def repair_lease(self, strand: Strand) -> None:
+        """An operator puts a new lease record beside a damaged one. Raises NothingToDoError if it is legible."""
+        await self.outside.step(strand, partial(repair_lease, strand=strand))
+
+
+def command_on_record(view: View, *, key: str) -> Decision[Command | None]:
+    """The command that a key is bound to, as far as its receipts can be read."""
+    for record in view.receipt(key).records:
+        if record.command is not None:
+            return Decision(Command(**record.command))
+    return Decision(None)
+
+
+def cancel_session(view: View, *, strand: Strand) -> Decision[bool]:
+    """Record that a live session was cancelled."""
+    reading = view.session(strand.key)
+    if not reading.exists or (reading.newest is not None and reading.newest.state == "cancelled"):
+        return Decision(False)
+    known = reading.records[-1] if reading.records else None
+    record = Session(
+        strand.key, strand.task, "cancelled", known.fingerprint if known else "", known.token if known else 0
+    )
+    return Decision(True, "cancel_session", record)
+
+
+def may_be_over(view: View, *, strand: Strand) -> Decision[bool]:
+    """Whether there is a session whose attempt has not ended."""
+    return Decision(view.session(strand.key).exists and not evidence.over(view, strand.key))
+
+
+def end(view: View, *, strand: Strand) -> Decision[None]:
+    """The attempt of a started key becomes terminal; a damaged or lost record gets its successor beside it."""
+    if not may_be_over(view, strand=strand).value:
+        return Decision(None)
+    known = view.session(strand.key).records
+    record = Attempt(strand.key, strand.task, "ended", known[-1].fingerprint if known else "")
+    return Decision(None, "reconcile", record)
+
+
+def release(view: View, *, strand: Strand, outside: Outside) -> Decision[bool]:
+    """Give back the lease of a key that is over."""
+    over = evidence.over(view, strand.key)
+    if over and evidence.lease_holder(view, strand.task, outside.clock.now()) == strand.key:
+        return Decision(True, "release", leases.given_back(view, strand))
+    return Decision(over)
+
+
+def in_the_way(view: View, *, strand: Strand, outside: Outside) -> Decision[Iterable[str]]:
+    """The other keys of the task that have a session, or the lease, and may be over."""
+    holder = evidence.lease_holder(view, strand.task, outside.clock.now())
+    return Decision(
+        [
+            key
+            for key in view.keys(strand.task)
+            if key != strand.key and (key == holder or (view.session(key).exists and not evidence.over(view, key)))
+        ]
+    )
+
+
+def settle(view: View, *, strand: Strand, by: str, why: str) -> Decision[None]:
+    """Close a key in doubt on an operator's word."""
+    key, task = strand.key, strand.task
+    if not view.receipt(key).exists or not evidence.in_doubt(view, key, task):
+        raise NothingToDoError(f"the key is not in doubt: its attempt is {evidence.attempt_state(view, key)}")
+    bound = sorted(evidence.binding(view, key))
+    reason = str(Reason.SETTLED)
+    record = Attempt(key, task, "closed", bound[0] if bound else "", reason=reason)
+    return Decision(None, "settle", record, {"by": by, "why": why})
+
+
+def repair_lease(view: View, *, strand: Strand) -> Decision[None]:
+    """A new record of a lease beside an illegible one; its token is above every one that was issued."""
+    if not evidence.lease_damaged(view, strand.task):
+        raise NothingToDoError("the lease can be read")
+    strand.token = evidence.next_token(view, strand.task)
+    return Decision(None, "repair_lease", Lease(strand.task, strand.token, None, 0.0))
+
+
+__all__ = ["NothingToDoError", "Sessions", "command_on_record"]
