@@ -53,6 +53,7 @@ def catch_up(world: World, strand: tuple[str, int] | None) -> None:
 def _catch_up(world: World, strand: tuple[str, int] | None, view: View) -> None:
     monitor, rules = world.monitor, world.rules
     if not any(world.compare_with(monitor.state, view)):
+        monitor.look_at_leases(view)
         return
     slot = None if strand is None else monitor.slot_of(strand)
     if slot is None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from zlib import crc32
 
+from onestart.health import Health
 from onestart.jsonl.lines import decode
 from onestart.records import store_of
 from onestart_conformance.node import PATH
@@ -32,16 +33,16 @@ def path_of(kind: str) -> str:
 
 def targets(world: World) -> Iterator[tuple[str, str]]:
     """The kinds and keys whose newest record is legible, and would not be after a damage."""
+    state = world.monitor.state
     for kind, action in ACTIONS.items():
         for key, index in world.keys.items():
             task = world.commands[key, False].task
             if kind == "lease" and key != _first_of(world, task):
                 continue
             argument = world.tasks[task] if kind == "lease" else index
-            present = world.monitor.state.read("session", index) != "ABSENT" if kind == "session" else True
-            if present and world.rules.apply(world.monitor.state, _step(action, argument)) is not None:
-                yield kind, key
-            elif kind == "session" and world.monitor.state.read("session", index) == "LIVE":
+            # The model takes an illegible session as a live one, so damage to a live one is no step of it.
+            live = kind == "session" and state.read("session", index) == "LIVE"
+            if live or world.rules.enabled(state, Step(action, (argument,))):
                 yield kind, key
 
 
@@ -72,20 +73,28 @@ def damage(world: World, kind: str, key: str, how: str) -> bool:
 
 
 def lose_attempt(world: World, key: str) -> bool:
-    """The store of attempts is replaced by an older copy, from before the key had one."""
+    """The store of attempts is replaced by an older copy, from before the key had one.
+
+    Not if an older copy would show an older record of another key: a store that lost everything is what is modeled.
+    """
     path = path_of("attempt")
     image = world.disk.files.get(path)
-    if image is None or world.monitor.state.read("attempt", world.keys[key]) == "ABSENT":
+    if image is None:
         return False
     lines = bytes(image.data).splitlines(keepends=True)
-    kept = [line for line in lines if decode(line.rstrip(b"\n")).key != key]
-    if any(decode(line.rstrip(b"\n")).seq == 0 for line in lines):
-        return False  # a line that is damaged wholly may be of this key, and would show that it was there
+    owners = [decode(line.rstrip(b"\n")).key for line in lines]
+    if key not in owners:
+        return False
+    cut = owners.index(key)
+    lost = set(owners[cut:])
+    if lost & set(owners[:cut]) or "" in owners:
+        return False
     entered = image.entered
     image = world.disk.new(path)
-    image.data += b"".join(kept)
+    image.data += b"".join(lines[:cut])
     image.entered = entered
-    world.monitor.world("lose_attempt", world.keys[key])
+    for name in sorted(lost):
+        world.monitor.world("lose_attempt", world.keys[name])
     world.sealed = world.disk.snapshot()
     return True
 
@@ -94,17 +103,13 @@ def _first_of(world: World, task: str) -> str:
     return next(key for key in world.keys if world.commands[key, False].task == task)
 
 
-def _step(action: str, argument: int) -> Step:
-    return Step(action, (argument,))
-
-
 def _newest(data: bytes, kind: str, key: str, task: str) -> tuple[int, int, bool] | None:
     found, start = None, 0
     for raw in data.splitlines(keepends=True):
         line = decode(raw.rstrip(b"\n"))
         end = start + len(raw.rstrip(b"\n"))
         mine = line.task == task if kind == "lease" else line.key == key
-        if line.kind == kind and mine:
+        if line.kind == kind and mine and line.health is Health.INTACT and raw.endswith(b"\n"):
             found = (start, end, start + len(raw) == len(data))
         start += len(raw)
     return found

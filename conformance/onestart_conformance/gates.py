@@ -24,7 +24,7 @@ STOP = "stop"
 SLEEP = "sleep"
 
 
-class ProcessDied(BaseException):  # noqa: N818  (no error: the process is not there any more to see it)
+class ProcessDied(BaseException):
     """The process has died at this point; nothing that it would still do reaches the world."""
 
 

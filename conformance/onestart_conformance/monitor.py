@@ -21,7 +21,10 @@ from onestart_model.expression import Value
 
 Strand = tuple[str, int]
 
-KERNEL = ("accept", "replay", "conflict", "enter", "refuse", "report", "report_closed", "report_dispatched")
+BINDING = (
+    *("accept", "replay", "conflict", "enter", "refuse", "report_closed", "report_dispatched"),
+    *("offer", "claim", "intend", "note", "record", "give_up"),
+)
 OF_KEY = ("cancel", "cancel_session", "reconcile", "release", "settle")
 FENCED = ("intend", "note", "start", "look_up", "record", "give_up", "renew", "withdraw")
 ANSWERS = ("replay", "conflict", "report", "report_closed", "report_dispatched")
@@ -56,6 +59,7 @@ class Monitor:
     ruled: dict[Strand, bool] = field(factory=dict)
     bound: dict[str, str] = field(factory=dict)
     results: dict[str, Mapping[str, Any]] = field(factory=dict)
+    recorded_for: dict[str, str] = field(factory=dict)
     started_by: dict[str, Strand] = field(factory=dict)
     created: set[str] = field(factory=set)
 
@@ -64,11 +68,16 @@ class Monitor:
         sizes = {sort.name: n for sort, n in self.rules.instance.sizes.items()}
         self.slots = [Slot() for _ in range(sizes["Process"])]
 
+    @property
+    def stopped(self) -> bool:
+        """Whether it has objected; it follows no further then."""
+        return self.objection is not None
+
     # What happens ------------------------------------------------------------------------------------------------
 
     def observe(self, event: Event) -> None:
         """Take an event of the implementation."""
-        if self.objection is not None or event.action in SILENT:
+        if self.stopped or event.action in SILENT:
             return
         self.time(event.at)
         strand = (event.process, event.strand)
@@ -81,19 +90,19 @@ class Monitor:
             return
         self._check_binding(event)
         step = self._step(event, strand)
-        if self.objection is None and step is not None:
+        if step is not None and not self.stopped:
             self._follow(event, strand, step)
 
     def asked(self, asked: Asked, strand: Strand) -> None:
         """Take what the executor itself reports."""
-        if self.objection is not None:
+        if self.stopped:
             return
         slot = self.slot(strand)
         step = Step(asked.action, (slot, self.keys[asked.key]))
         if asked.action == "start":
             self.started_by.setdefault(asked.key, strand)
         self.take(step, oracle=START if asked.action == "start" else RULE)
-        if self.objection is None and asked.action == "look_up":
+        if asked.action == "look_up" and not self.stopped:
             self._expect_look_up(slot, asked.answer)
 
     def world(self, action: str, *arguments: Value) -> bool:
@@ -116,18 +125,23 @@ class Monitor:
         """A step was taken of which no event tells; what an event would have told is in the records."""
         self.steps.append(step)
         self.state = after
+        self.look_at_leases(view)
+        for key in self.keys:
+            receipt = view.receipt(key).newest
+            if receipt is not None and receipt.result is not None:
+                self.results.setdefault(key, {"result": receipt.result})
+                self.recorded_for.setdefault(key, receipt.fingerprint)
+            if receipt is not None:
+                self.bound.setdefault(key, receipt.fingerprint)
+        self._free()
+
+    def look_at_leases(self, view: View) -> None:
+        """Until when leases last, as the records say."""
         for task, index in self.tasks.items():
             lease = view.lease(task).newest
             if lease is not None and self.state.read("holder", index) is not None:
                 self.ends[task] = lease.ends
                 self.issued[task] = max(self.issued.get(task, 0), lease.token)
-        for key in self.keys:
-            receipt = view.receipt(key).newest
-            if receipt is not None and receipt.result is not None:
-                self.results.setdefault(key, {"result": receipt.result, "fingerprint": receipt.fingerprint})
-            if receipt is not None:
-                self.bound.setdefault(key, receipt.fingerprint)
-        self._free()
 
     def time(self, now: float) -> None:
         """Leases run out when their time has come."""
@@ -150,8 +164,11 @@ class Monitor:
         if action == "dropped":
             return Step("crash", (slot,))
         if action == "replay":
-            foreign = event.details["fingerprint"] != self.results.get(event.key, event.details).get("fingerprint")
+            foreign = event.fingerprint != self.recorded_for.get(event.key, event.fingerprint)
             return Step(action, (slot, key, foreign))
+        if action == "conflict":
+            certain = Step(action, (slot, key, False))
+            return certain if self.rules.enabled(self.state, certain) else Step(action, (slot, key, True))
         if action == "enter":
             details = event.details
             approved = not details["required"] or details["approved"] == details["digest"]
@@ -161,7 +178,7 @@ class Monitor:
     def _follow(self, event: Event, strand: Strand, step: Step) -> None:
         before = self.state
         self.take(step)
-        if self.objection is not None:
+        if self.stopped:
             return
         if event.action in ("claim", "repair_lease"):
             self._issue(event, strand)
@@ -255,24 +272,25 @@ class Monitor:
             self.objection = Objection(RULE, what, "fencing-token")
 
     def _check_binding(self, event: Event) -> None:
-        """A submission of another command is turned away wherever the model can tell that it is one."""
-        fingerprint = event.details.get("fingerprint") or event.details.get("digest")
-        if event.action not in KERNEL or fingerprint is None or event.key not in self.keys:
+        """A step for another command than the key is bound to is let in only where nobody can tell that it is one."""
+        if event.action not in BINDING or not event.fingerprint or event.key not in self.keys:
             return
-        known = self.bound.setdefault(event.key, fingerprint)
-        free = next((i for i in range(len(self.slots)) if self.state.read("serving", i) is None), None)
-        if free is None:
-            return
-        legible = self.rules.enabled(self.state, Step("conflict", (free, self.keys[event.key])))
-        turned_away = event.details.get("reason") == "idempotency_key_conflict"
-        if turned_away and known == fingerprint and legible:
-            self.objection = Objection(ANSWER, f"{event.action}: the very command that the key is bound to conflicts")
-        if not turned_away and known != fingerprint:
-            if legible and event.action != "replay":
-                what = f"{event.action}: another command is let in under a key that is bound"
-                self.objection = Objection(ANSWER, what, "fingerprint", "a_result_reaches_only_its_command")
-            elif not legible:
-                self.bound[event.key] = fingerprint
+        known = self.bound.setdefault(event.key, event.fingerprint)
+        legible = self._legible(self.keys[event.key])
+        if event.action == "conflict":
+            if known == event.fingerprint and legible:
+                what = f"the very command that {event.key} is bound to is turned away"
+                self.objection = Objection(ANSWER, what)
+        elif known != event.fingerprint and legible and event.action != "replay":
+            what = f"{event.action}: another command is let in under a key that is bound"
+            self.objection = Objection(ANSWER, what, "fingerprint", "a_result_reaches_only_its_command")
+        elif known != event.fingerprint:
+            self.bound[event.key] = event.fingerprint
+
+    def _legible(self, key: int) -> bool:
+        """Whether every reader can tell what the key is bound to: then the model turns other commands away."""
+        free = (i for i in range(len(self.slots)) if self.state.read("serving", i) is None)
+        return any(self.rules.enabled(self.state, Step("conflict", (i, key, False))) for i in free)
 
     def _check_answer(self, event: Event, before: State, step: Step) -> None:
         details, key = event.details, self.keys[event.key]
@@ -287,6 +305,7 @@ class Monitor:
             self.objection = Objection(ANSWER, f"{event.action}: {wrong}")
         if event.action in ("report_closed", "report_dispatched"):
             self.results[event.key] = details
+            self.recorded_for[event.key] = event.fingerprint
         if details["reason"] == "task_dispatch_attempt_created":
             self.created.add(event.key)
 

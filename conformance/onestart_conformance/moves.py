@@ -16,6 +16,7 @@ from onestart_conformance.disk import Fuse
 from onestart_conformance.doubles import REVISION
 from onestart_conformance.gates import LEDGER, RULE, SLEEP, START, Gate
 from onestart_conformance.world import World
+from onestart_model.execution import Step
 
 GO = "go"
 RULINGS = {
@@ -43,7 +44,7 @@ class Move:
 class Allowed:
     """What a run may use; swarms of runs with different ones find more than all of them together.
 
-    calls: at most this many are under way in one process at a time.
+    calls: at most this many are under way in one process at a time. careless: an operator settles without looking.
     """
 
     foreign: bool = True
@@ -60,6 +61,7 @@ class Allowed:
     damage: bool = True
     rollback: bool = True
     executor: bool = True
+    careless: bool = False
     calls: int = 2
 
 
@@ -75,7 +77,7 @@ def _opened(world: World, allowed: Allowed) -> Iterator[Move]:
     for gate in world.gates():
         name = (gate.node, gate.kind, gate.subject)
         nth = seen[name] = seen.get(name, -1) + 1
-        if gate.kind == SLEEP and not allowed.time:
+        if (gate.kind == SLEEP and not allowed.time) or not _operator_may(world, gate, allowed):
             continue
         where = (gate.node, gate.kind, gate.subject, nth)
         for answer in ANSWERS.get(gate.kind, (GO,)):
@@ -85,6 +87,15 @@ def _opened(world: World, allowed: Allowed) -> Iterator[Move]:
             yield Move("break", (*where, "dies"))
         if gate.kind == LEDGER and allowed.errors:
             yield Move("break", (*where, "fails"))
+
+
+def _operator_may(world: World, gate: Gate, allowed: Allowed) -> bool:
+    """Whoever settles a key has made sure that nothing of it runs or is about to start: that is assumed of a person."""
+    call = world.calls[gate.submission]
+    if call.name != "settle" or allowed.careless:
+        return True
+    step = Step("settle", (world.keys[call.key],))
+    return world.rules.enabled(world.monitor.state, step) or not world.rules.forbidden_by(world.monitor.state, step)
 
 
 def _answer_allowed(answer: str, allowed: Allowed) -> bool:
@@ -121,25 +132,19 @@ def _call_allowed(name: str, allowed: Allowed) -> bool:
 
 
 def _of_the_world(world: World, allowed: Allowed) -> Iterator[Move]:
+    busy = [node for node in world.nodes if node.calls or node.gates.waiting]
     if allowed.crashes:
-        for node in world.nodes:
-            if node.calls:
-                yield Move("die", (node.index,))
-    if allowed.power and any(node.calls for node in world.nodes):
+        yield from (Move("die", (node.index,)) for node in busy)
+    if allowed.power and busy:
         yield Move("power_failure", (len(world.events),))
     if allowed.time and world.monitor.ends:
         yield Move("pass_time")
-    for key in world.keys:
-        if key in world.engine.running:
-            yield Move("finish", (key,))
+    yield from (Move("finish", (key,)) for key in world.keys if key in world.engine.running)
+    damageable = list(targets(world)) if allowed.damage or allowed.rollback else []
     if allowed.damage:
-        for kind, key in targets(world):
-            for how in DAMAGES:
-                yield Move("damage", (kind, key, how))
+        yield from (Move("damage", (kind, key, how)) for kind, key in damageable for how in DAMAGES)
     if allowed.rollback:
-        for kind, key in targets(world):
-            if kind == "attempt":
-                yield Move("lose_attempt", (key,))
+        yield from (Move("lose_attempt", (key,)) for kind, key in damageable if kind == "attempt")
 
 
 def find_gate(world: World, node: int, kind: str, subject: str, nth: int) -> Gate | None:

@@ -6,8 +6,8 @@ What can happen in it are moves (see `moves`); everything else is deterministic,
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, TypeVar
 
 from attrs import define, field
 
@@ -27,6 +27,11 @@ from onestart_model.execution import State
 
 R = TypeVar("R")
 T = TypeVar("T")
+
+
+async def at_once(function: Callable[[], R]) -> R:
+    """How a ledger runs its work where nobody else is about."""
+    return function()
 
 
 @define(eq=False)
@@ -98,18 +103,18 @@ class World:
     def call(self, node: int, name: str, key: str, *, foreign: bool = False) -> Call:
         """Call the chain of a process: submit, cancel, reconcile, recover, settle, repair_lease or approve."""
         chain, command = self.nodes[node].chain, self.commands[key, foreign]
-        work = {
+        calls: dict[str, Callable[[], Coroutine[Any, Any, Any]]] = {
             "submit": lambda: chain.submit(command),
             "cancel": lambda: chain.cancel(key),
             "reconcile": lambda: chain.reconcile(key),
-            "recover": lambda: chain.recover(),
+            "recover": chain.recover,
             "settle": lambda: chain.settle(key, by="operator", why="it was looked at"),
             "repair_lease": lambda: chain.repair_lease(command.task),
             "approve": lambda: chain.approve(command, by="approver"),
-        }[name]()
+        }
         number = len(self.calls) + 1
         self.history.append(("call", number, None))
-        call = self.nodes[node].call(number, name, key, foreign, work)
+        call = self.nodes[node].call(number, name, key, foreign, calls[name]())
         self.calls[number] = call
         self._settle(call)
         return call
@@ -168,9 +173,9 @@ class World:
     def _observe(self, event: Event) -> None:
         self.events.append(event)
         call = self.calls.get(SUBMISSION.get())
-        if call is not None and event.key == call.key:
+        if call is not None:
             call.strand = (event.process, event.strand)
-            if "reason" in event.details and "outcome" in event.details:
+            if event.key == call.key and "reason" in event.details and "outcome" in event.details:
                 call.told = event
         if event.action == "enter":
             self.entered += 1
@@ -187,9 +192,6 @@ class World:
 
     def read(self, look: Callable[[View], T]) -> T:
         """Look at the stores as a process does that has just come up."""
-
-        async def at_once(function: Callable[[], R]) -> R:
-            return function()
 
         ledger = JsonlLedger(PATH, files=SimulatedFiles(self.disk), run=at_once)
         try:

@@ -35,6 +35,7 @@ class Reason(StrEnum):
     NEVER_STARTED = "never_started"
     SETTLED = "settled_by_operator"
     RESULT_DAMAGED = "result_damaged"
+    COMMAND_DAMAGED = "command_damaged"
     UNKNOWN_KEY = "unknown_key"
 
 

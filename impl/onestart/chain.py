@@ -95,7 +95,7 @@ class Chain:
         The executor has started it when the answer's outcome is `started`, and never will when it is `closed`. Whoever
         waits for the answer may be cancelled; the submission goes on.
         """
-        strand = Strand(next(self._strands), command.key, command.task)
+        strand = Strand(next(self._strands), command.key, command.task, command.fingerprint)
         return await self._finish(self._kernel.submit(strand, command))
 
     async def cancel(self, key: str) -> Answer:
@@ -103,7 +103,7 @@ class Chain:
         command, strand = await self._on_record(key)
         if strand is None:
             return Answer(key, Outcome.TURNED_AWAY, Reason.UNKNOWN_KEY)
-        bound = command or Bound(key, strand.task, "")
+        bound = command or Bound(key, strand.task, strand.fingerprint)
         return await self._finish(self._sessions.cancel(strand, bound))
 
     async def reconcile(self, key: str) -> bool:
@@ -129,7 +129,11 @@ class Chain:
 
     async def approve(self, command: Command, *, by: str) -> None:
         """File an approval of this very command: of who asks for what on which task."""
-        await self._finish(self._sessions.approve(Strand(0, command.key, command.task), command.fingerprint, by))
+        await self._finish(
+            self._sessions.approve(
+                Strand(next(self._strands), command.key, command.task, command.fingerprint), command.fingerprint, by
+            )
+        )
 
     async def settle(self, key: str, *, by: str, why: str) -> None:
         """An operator closes a key in doubt, having made sure that nothing of it runs or is about to start.
@@ -162,11 +166,12 @@ class Chain:
     async def _on_record(self, key: str) -> tuple[Command | None, Strand | None]:
         check_name("key", key)
 
-        def look(view: View) -> tuple[None, tuple[Command | None, str | None]]:
-            return None, (command_on_record(view, key=key).value, view.task_of(key))
+        def look(view: View) -> tuple[None, tuple[Command | None, str | None, str]]:
+            bound = sorted(evidence.binding(view, key))
+            return None, (command_on_record(view, key=key).value, view.task_of(key), bound[0] if bound else "")
 
-        command, task = await self._outside.ledger.step(look)
-        return command, None if task is None else Strand(0, key, task)
+        command, task, fingerprint = await self._outside.ledger.step(look)
+        return command, None if task is None else Strand(next(self._strands), key, task, fingerprint)
 
     async def _finish(self, work: Coroutine[Any, Any, T]) -> T:
         """Run to the end even if whoever waits is cancelled: a step once begun must be told of, and its lease kept."""

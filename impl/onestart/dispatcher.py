@@ -17,7 +17,7 @@ from attrs import field, frozen
 from onestart import evidence, leases
 from onestart.answers import Answer, Outcome, Reason
 from onestart.command import Command
-from onestart.kernel import answered, closed, dispatched
+from onestart.kernel import answered, closed, conflict, dispatched
 from onestart.kernel import report as reported
 from onestart.leases import Renewal
 from onestart.outside import Decision, Outside, Strand
@@ -36,6 +36,7 @@ class Next(Enum):
     START = auto()
     RECORD = auto()
     LOST = auto()
+    DROP = auto()
 
 
 Decide = Callable[..., Decision[Answer | Next]]
@@ -71,11 +72,19 @@ class Dispatcher:
                 tidied = True
             elif move is Next.CLAIMED:
                 after = await self._under_lease(strand, command)
+                if after is Next.DROP:
+                    return await self._dropped(strand, command)
                 if after is Next.LOST:
                     return None
                 if isinstance(after, Answer):
                     return after
                 created = after is Next.RECORD
+
+    async def _dropped(self, strand: Strand, command: Command) -> Answer:
+        """Whether it started is open: asking now, under the same token, would not bar a start that is on its way."""
+        self.outside.tell("dropped", strand, error=strand.failure)
+        step = partial(reported, command=command, reason=Reason.START_FAILED, detail=strand.failure)
+        return await self.outside.step(strand, step)
 
     async def _under_lease(self, strand: Strand, command: Command) -> Answer | Next:
         renewal = Renewal(self.outside, strand)
@@ -120,10 +129,8 @@ class Dispatcher:
         except FencedError:
             return await self._step(strand, drop, command)
         except Exception as error:
-            # Whether it started is open: asking now, under the same token, would not bar a start that is on its way.
-            self.outside.tell("dropped", strand, error=type(error).__name__)
-            step = partial(reported, command=command, reason=Reason.START_FAILED)
-            return await self.outside.step(strand, step)
+            strand.failure = f"{type(error).__name__}: {error}"
+            return Next.DROP
         self.outside.tell("start", strand)
         return Next.RECORD
 
@@ -133,8 +140,8 @@ def assess(
 ) -> Decision[Answer | Next]:
     """What the records allow for a command in the callback; an answer if they allow nothing more."""
     key, task = strand.key, strand.task
-    if evidence.bound_to_another(view, command):  # two commands may both have got here while damage hid the binding
-        return answered(view, command, "report", Reason.CONFLICT, Outcome.TURNED_AWAY)
+    if evidence.bound_to_another(view, command):
+        return conflict(view, command)
     attempt = view.attempt(key).newest
     if attempt is not None and attempt.state == "closed":
         return closed(view, command, Reason(attempt.reason) if attempt.reason else Reason.CANCELLED)

@@ -47,6 +47,7 @@ LAYERS: Mapping[str, str] = {
 class Event:
     """process: one running process, never the same twice. strand: one submission in it, 0 for steps outside of any.
 
+    fingerprint: of the command that the step is about, empty if it is not known.
     order: how many records the ledger had at that step. at: seconds of the chain's clock. details: what the step rests
     on, by name: JSON values only.
     """
@@ -59,6 +60,7 @@ class Event:
     order: int
     at: float
     token: int = 0
+    fingerprint: str = ""
     details: Mapping[str, Any] = field(factory=dict)
 
     @property
@@ -77,6 +79,7 @@ class Event:
             "order": self.order,
             "at": self.at,
             "token": self.token,
+            "fingerprint": self.fingerprint,
             "details": dict(self.details),
         }
 

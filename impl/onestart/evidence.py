@@ -9,10 +9,10 @@ from __future__ import annotations
 from enum import Enum, auto
 
 from onestart.answers import Outcome, Reason, Result
-from onestart.command import Command
-from onestart.health import Finding, Health, Reading
+from onestart.command import Bound, Command
+from onestart.health import Finding, Reading
 from onestart.ports import View
-from onestart.records import Attempt, Lease, Receipt
+from onestart.records import Receipt
 
 OVER = ("closed", "ended")
 
@@ -57,10 +57,11 @@ def binding(view: View, key: str) -> frozenset[str]:
     """The fingerprints that legible records of the key show."""
     shown = [*view.receipt(key).records, *view.session(key).records]
     attempt = view.attempt(key).newest
-    return frozenset(record.fingerprint for record in (*shown, *((attempt,) if attempt else ())))
+    fingerprints = {record.fingerprint for record in (*shown, *((attempt,) if attempt else ()))}
+    return frozenset(fingerprints - {""})
 
 
-def bound_to_another(view: View, command: Command) -> bool:
+def bound_to_another(view: View, command: Command | Bound) -> bool:
     """A legible record shows that the key is bound to another command than this one."""
     return any(fingerprint != command.fingerprint for fingerprint in binding(view, command.key))
 
@@ -144,15 +145,11 @@ def quiet(view: View, key: str, task: str) -> bool:
 
 def findings(view: View, key: str, task: str) -> tuple[Finding, ...]:
     """The damage that reading the key's records met."""
-    readings: tuple[tuple[str, Reading[Receipt] | Reading[Attempt] | Reading[Lease] | Reading[object]], ...] = (
-        ("receipts", view.receipt(key)),
-        ("attempts", view.attempt(key)),
-        ("sessions", view.session(key)),
-        ("leases", view.lease(task)),
+    read = (
+        ("receipts", view.receipt(key).health, view.receipt(key).where),
+        ("attempts", view.attempt(key).health, view.attempt(key).where),
+        ("sessions", view.session(key).health, view.session(key).where),
+        ("leases", view.lease(task).health, view.lease(task).where),
     )
-    met = tuple(Finding(store, r.health, r.where) for store, r in readings if _degraded(r.health))
+    met = tuple(Finding(store, health, where) for store, health, where in read if health.degraded)
     return met + view.stray()
-
-
-def _degraded(health: Health) -> bool:
-    return health.degraded

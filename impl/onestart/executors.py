@@ -268,6 +268,7 @@ class CallableExecutor(_Remembering):
         loop = asyncio.get_running_loop()
         self._tasks[order.key] = loop.create_task(_call(function, order.payload))
         self._ends[order.key] = loop.create_task(self._await(order.key))
+        self._ends[order.key].add_done_callback(self._forget)
 
     async def _await(self, key: str) -> Any:
         """What the function comes to, once its end is on record."""
@@ -280,11 +281,10 @@ class CallableExecutor(_Remembering):
         status = CANCELLED if task.cancelled() else RETURNED if task.exception() is None else RAISED
         unrecorded = await self._finish(asyncio.to_thread(_record_end, self._launches, key, status))
         del self._tasks[key]
-        self._forget()
         self._tell_end(key, unrecorded)
         return task.result()
 
-    def _forget(self) -> None:
+    def _forget(self, _: asyncio.Task[Any]) -> None:
         """Drop the oldest results."""
         ended = [key for key, end in self._ends.items() if end.done()]
         for key in ended[: max(0, len(ended) - self._kept)]:

@@ -87,9 +87,8 @@ def in_force(command: Command, ruling: Ruling) -> bool:
 
 def receive(view: View, *, command: Command) -> Decision[Answer | ReceiptState]:
     """First of all the binding; then a recorded result is replayed, or the command is accepted."""
-    foreign = evidence.bound_to_another(view, command)
-    if foreign:
-        return answered(view, command, "conflict", Reason.CONFLICT, Outcome.TURNED_AWAY)
+    if evidence.bound_to_another(view, command):
+        return conflict(view, command)
     if view.task_of(command.key) not in (None, command.task):
         return answered(view, command, "report", Reason.CONFLICT, Outcome.TURNED_AWAY)
     state = evidence.receipt_state(view.receipt(command.key))
@@ -98,7 +97,15 @@ def receive(view: View, *, command: Command) -> Decision[Answer | ReceiptState]:
     if state is not ReceiptState.ABSENT:
         return Decision(state)
     receipt = Receipt(command.key, command.task, "pending", command.fingerprint, command.to_json())
-    return Decision(state, "accept", receipt, {"fingerprint": command.fingerprint})
+    return Decision(state, "accept", receipt)
+
+
+def conflict(view: View, command: Command | Bound) -> Decision[Answer]:
+    """The key is bound to another command.
+
+    It is looked for in every step, since two commands may have got this far while damage hid what the key is bound to.
+    """
+    return answered(view, command, "conflict", Reason.CONFLICT, Outcome.TURNED_AWAY)
 
 
 def replay(view: View, command: Command) -> Decision[Answer | ReceiptState]:
@@ -111,6 +118,8 @@ def replay(view: View, command: Command) -> Decision[Answer | ReceiptState]:
 
 def enter(view: View, *, command: Command, ruling: Ruling) -> Decision[Answer | None]:
     """The callback is entered with a command that needs no approval, or whose own digest was approved."""
+    if evidence.bound_to_another(view, command):
+        return conflict(view, command)
     filed, problem = approval(view, command) if ruling.needs_approval else ("", None)
     if problem is not None:
         return answered(view, command, "report", problem, Outcome.HELD)
@@ -138,6 +147,10 @@ def close(view: View, *, command: Command | Bound, action: str, reason: Reason) 
     None: the closing is on record, and this is to be called again for the answer. action: refuse or cancel.
     """
     key, task = command.key, command.task
+    if not view.receipt(key).exists:
+        return answered(view, command, "report", Reason.UNKNOWN_KEY, Outcome.TURNED_AWAY)
+    if evidence.bound_to_another(view, command):
+        return conflict(view, command)
     attempt = view.attempt(key).newest
     if attempt is not None and attempt.state == "closed":
         return closed(view, command, Reason(attempt.reason) if attempt.reason else reason)
@@ -167,7 +180,7 @@ def dispatched(view: View, command: Command | Bound, reason: Reason) -> Decision
 def completing(view: View, command: Command | Bound, action: str, result: Result, reason: Reason) -> Decision[Answer]:
     receipt = Receipt(command.key, command.task, "completed", command.fingerprint, result=result.to_json())
     answer = answer_with(command, reason, result.outcome, result, view)
-    return Decision(answer, action, receipt, told(answer) | {"fingerprint": command.fingerprint})
+    return Decision(answer, action, receipt, told(answer))
 
 
 def report(view: View, *, command: Command | Bound, reason: Reason, detail: str = "") -> Decision[Answer]:
@@ -181,7 +194,7 @@ def answered(
 ) -> Decision[Answer]:
     """A decision to answer, and to write nothing."""
     answer = answer_with(command, reason, outcome, result, view)
-    return Decision(answer, action, None, told(answer) | {"fingerprint": command.fingerprint})
+    return Decision(answer, action, None, told(answer))
 
 
 def answer_with(

@@ -28,12 +28,17 @@ class Decision(Generic[T_co]):
 
 @define
 class Strand:
-    """One submission on its way, in one process. token: of the lease that it acquired, 0 if none."""
+    """One submission on its way, in one process.
+
+    token: of the lease that it acquired, 0 if none. failure: what the executor raised instead of starting it.
+    """
 
     number: int
     key: str
     task: str
+    fingerprint: str = ""
     token: int = 0
+    failure: str = ""
     seen: int = 0  # how many records the ledger had when the strand last looked
 
     def order_of(self, command: Command) -> Order:
@@ -77,6 +82,7 @@ class Outside:
                 strand.seen,
                 self.clock.now(),
                 strand.token,
+                strand.fingerprint,
                 details,
             )
         )

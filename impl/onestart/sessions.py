@@ -10,7 +10,7 @@ from attrs import frozen
 from onestart import evidence, leases
 from onestart.answers import Answer, Reason
 from onestart.command import Bound, Command, check_name
-from onestart.kernel import close_and_tell
+from onestart.kernel import close_and_tell, report
 from onestart.outside import Decision, Outside, Strand
 from onestart.ports import CannotTellError, View
 from onestart.records import Approval, Attempt, Lease, Session
@@ -28,6 +28,9 @@ class Sessions:
 
     async def cancel(self, strand: Strand, command: Command | Bound) -> Answer:
         """Close a command that was not started, or ask the executor to stop it."""
+        if not command.fingerprint:
+            step = partial(report, command=command, reason=Reason.COMMAND_DAMAGED)
+            return await self.outside.step(strand, step)
         if await self.outside.step(strand, partial(cancel_session, strand=strand)):
             await self.outside.executor.stop(strand.key)
             self.outside.tell("stopped", strand)

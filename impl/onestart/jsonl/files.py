@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+import threading
 from collections.abc import Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
@@ -47,14 +48,26 @@ class Files(Protocol):
 
 
 class LocalFiles:
-    """The files of this machine. Needs a POSIX system: locks are `flock`, which works between processes and threads."""
+    """The files of this machine. Needs a POSIX system: locks are `flock`, which works between processes and threads.
+
+    What a thread reads while it holds a lock stays open until it lets go of it.
+    """
+
+    def __init__(self) -> None:
+        self._kept = threading.local()
 
     @contextmanager
     def lock(self, path: str) -> Iterator[None]:
         descriptor = _locked(path)
+        kept: dict[str, int] = {}
+        before = getattr(self._kept, "open", None)
+        self._kept.open = kept
         try:
             yield
         finally:
+            self._kept.open = before
+            for other in kept.values():
+                os.close(other)
             fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing is not enough if a child has inherited it
             os.close(descriptor)
 
@@ -87,17 +100,16 @@ class LocalFiles:
         return found.st_size if found else 0
 
     def read(self, path: str, offset: int, length: int) -> bytes:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            data = os.pread(descriptor, length, offset)
-            while len(data) < length:
-                more = os.pread(descriptor, length - len(data), offset + len(data))
-                if not more:
-                    break
-                data += more
-            return data
-        finally:
-            os.close(descriptor)
+        kept: dict[str, int] | None = getattr(self._kept, "open", None)
+        if kept is None:
+            descriptor = _open(path)
+            try:
+                return _read(descriptor, offset, length)
+            finally:
+                os.close(descriptor)
+        if path not in kept:
+            kept[path] = _open(path)
+        return _read(kept[path], offset, length)
 
     def append(self, path: str, data: bytes) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -144,6 +156,20 @@ def _stat(path: str) -> os.stat_result | None:
     if not stat.S_ISREG(found.st_mode):
         raise OSError(None, "it is not a regular file", path)
     return found
+
+
+def _open(path: str) -> int:
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _read(descriptor: int, offset: int, length: int) -> bytes:
+    data = os.pread(descriptor, length, offset)
+    while len(data) < length:
+        more = os.pread(descriptor, length - len(data), offset + len(data))
+        if not more:
+            break
+        data += more
+    return data
 
 
 def _write(descriptor: int, data: bytes) -> None:

@@ -9,11 +9,23 @@ from typing import NamedTuple, TypeAlias
 
 from onestart.health import Health
 from onestart.jsonl.files import Files
-from onestart.jsonl.lines import Line, Owner, decode, embedded, encode, outline, overrun, seal, unsealed
+from onestart.jsonl.lines import (
+    CORRUPT,
+    Line,
+    Owner,
+    Place,
+    decode,
+    embedded,
+    encode,
+    outline,
+    overrun,
+    place,
+    seal,
+    unsealed,
+)
 from onestart.ports import LedgerUnavailableError
 from onestart.records import STORES, Record
 
-Place: TypeAlias = tuple[str, str]
 Told: TypeAlias = Callable[[Owner, Mapping[str, int]], None]
 
 _CHUNK = 1 << 22
@@ -34,12 +46,6 @@ class Entry(NamedTuple):
         return f":{self.number}" if self.length else f" (record {self.seq}, missing)"
 
 
-def place(owner: Owner) -> Place:
-    """Under what a record is looked up: its key, or for a lease its task."""
-    kind, key, task = owner
-    return (kind, task if kind == "lease" else key)
-
-
 class Journal:
     """The records of one store, by kind and key (leases: by task).
 
@@ -54,6 +60,7 @@ class Journal:
         self._folder, self._files, self._told, self._durable = folder, files, told, durable
         self._kinds = STORES[store]
         self._in_doubt = False
+        self._now = 0
         self.forget()
 
     def forget(self) -> None:
@@ -65,7 +72,7 @@ class Journal:
         self.count = self.torn = self.backward = 0
         self.last_seq = 0
         self._identity: Hashable | None = None
-        self._now = self._size = self._offset = self._newlines = self._tail = 0
+        self._size = self._offset = self._newlines = self._tail = 0
         self._unended = False
         self._prev: Owner | None = None
         self._last = b""
@@ -81,8 +88,12 @@ class Journal:
             return False
         if self._now < self._size or files.identity(path) != self._identity:
             return True
-        last = files.read(path, self._last_offset, len(self._last))
-        return last != self._last and self._replaced(last)
+        if not self._last:
+            return False
+        last = files.read(path, self._last_offset, len(self._last) + 1)
+        if last[-1:] != b"\n":
+            self._unended = True  # else the next record would be fused with it
+        return not last.startswith(self._last) and self._replaced(last[: len(self._last)])
 
     def _replaced(self, last: bytes) -> bool:
         """Whether the last line gave way to another one; if not, it is just damaged."""
@@ -171,7 +182,6 @@ class Journal:
         else:
             self.pending.append(Entry(self._presumed(), offset, len(raw), self._newlines + 1, health))
             self.count += 1
-            self._prev = None
             self._last, self._last_offset = raw, offset
 
     def _presumed(self) -> int:
@@ -183,13 +193,13 @@ class Journal:
         owner = line.owner
         self._own(owner, Entry(line.seq, offset, len(raw), self._newlines + 1, health))
         self.count += 1
-        self.last_seq = max(self.last_seq, line.seq)
-        self._prev = owner
+        if line.seq >= self.last_seq:
+            self.last_seq, self._prev = line.seq, owner
         self._last, self._last_offset = raw, offset
         self._told(owner, line.refs if health is Health.INTACT else {})
 
     def _own(self, owner: Owner, entry: Entry) -> None:
-        where = place(owner)
+        where = place(*owner)
         entries = self.entries.get(where)
         if entries is None:
             self.entries[where] = [entry]
@@ -218,19 +228,23 @@ class Journal:
         if gone > 0:
             self.gaps.append((self.last_seq + 1, self.last_seq + gone))
 
+    @property
+    def open_tail(self) -> bool:
+        """Whether the file ends in a write that was cut off, or that is just being made."""
+        return self._tail > 0
+
     def has(self, where: Place, seq: int) -> bool:
         """Whether a line of this number is known to be there."""
         return any(entry.seq == seq for entry in reversed(self.entries.get(where, ())))
 
     def read(self, entry: Entry, where: Place) -> Line:
-        """The line as it is in the file now; damaged if it is not what it was known as."""
+        """The line as it is in the file now; damaged if it is not what it was known as. Raises OSError."""
         if not entry.length:
-            return Line(Health.CORRUPT)
-        line = decode(self._files.read(self._path, entry.offset, entry.length))
-        if line.health is Health.INTACT:
-            if entry.health is not Health.INTACT or (line.seq, place(line.owner)) != (entry.seq, where):
-                return Line(Health.CORRUPT)
-        return line
+            return CORRUPT
+        raw = self._files.read(self._path, entry.offset, entry.length + 1)
+        line = decode(raw[:-1])
+        known = raw[-1:] == b"\n" and entry.health is Health.INTACT and line.seq == entry.seq and line.place == where
+        return line if known or line.health is not Health.INTACT else CORRUPT
 
     def append(self, record: Record, refs: Mapping[str, int], furthest: int) -> None:
         """Put a record at the end, durable when this returns. furthest: number of the last record known elsewhere.
@@ -249,25 +263,26 @@ class Journal:
             files.sync_folder(self._folder)
             self._identity = files.identity(path)
         self._in_doubt = False
-        self._add(outline(raw[:-1]), raw[:-1], self._offset, Health.INTACT)
+        line = Line(Health.INTACT, seq, record.kind, record.key, record.task)
+        self._add(line, raw[:-1], self._offset, Health.INTACT)
         self._offset += len(raw)
         self._size = self._offset
         self._newlines += 1
 
     def _seal(self) -> None:
         """End what has no newline, in a way that it is never taken for a record."""
-        data = b"\n" if self._unended else seal(self._tail)
+        data = seal(self._tail) if self._tail else b"\n"
         self._files.append(self._path, data)
         self._files.sync(self._path)  # so that a crash cannot fuse the next record with what is sealed
-        self.torn += not self._unended
+        self.torn += self._tail > 0
         self._offset += self._tail + len(data)
         self._newlines += 1
         self._tail, self._unended = 0, False
 
-    def explain(self, error: OSError) -> str:
+    def unavailable(self, error: OSError) -> LedgerUnavailableError:
         """What the system said, and whether something may have been written."""
         said = error.strerror or str(error)
-        return f"{said}; {_OUTCOME}" if self._in_doubt else said
+        return LedgerUnavailableError(self.store, f"{said}; {_OUTCOME}" if self._in_doubt else said)
 
     def places(self, kind: str) -> Iterator[str]:
         """Every key (leases: task) with a record of this kind."""

@@ -3,8 +3,8 @@
     ["onestart",1,<seq>,"<kind>","<key>","<task>",<prev>,"<crc>",<refs>,<body>,"<sum>"]
 
 seq: counts the records of the file from 1. prev: kind, key and task of the record before it, or null, so that a record
-that is destroyed wholly can still be attributed. crc: CRC-32 of the bytes before it. refs: for the same key (leases: the
-same task) the newest record of each other kind when this one was written. sum: BLAKE2b of all bytes before it.
+that is destroyed wholly can still be attributed. crc: CRC-32 of the bytes before it. refs: the newest record of each
+other kind, of the same key (leases: task), when this one was written. sum: BLAKE2b of all bytes before it.
 
 A write that was cut off is sealed with `\\x18torn:<bytes>` when the next record is appended: it was never acknowledged,
 so it is no record, and must not be read as one later. No JSON that is written here has that character.
@@ -27,20 +27,20 @@ from attrs import frozen
 from onestart.health import Health
 from onestart.records import KINDS, Record, WrongShapeError, from_body, to_body
 
-Owner: TypeAlias = tuple[str, str, str]
+Owner: TypeAlias = tuple[str, str, str]  # kind, key, task
+Place: TypeAlias = tuple[str, str]
 
 VERSION = 1
 CANCEL = b"\x18"
 
 _PLAIN = rb'[^"\\\x00-\x1f\x7f-\xff]*+'
 _TEXT = rb'"(' + _PLAIN + rb"(?:\\." + _PLAIN + rb')*+)"'
-_NUMBER = rb"([1-9][0-9]{0,14})"
+_OWNER = b",".join([_TEXT] * 3)
 _HEAD = re.compile(
-    rb'\["onestart",([0-9]{1,9}),' + _NUMBER + rb"," + _TEXT + rb"," + _TEXT + rb"," + _TEXT + rb",(?:null|\["
-    rb"" + _TEXT + rb"," + _TEXT + rb"," + _TEXT + rb'\]),"([0-9a-f]{8})",'
+    rb'\["onestart",([0-9]{1,9}),([1-9][0-9]{0,14}),%b,(?:null|\[%b\]),"([0-9a-f]{8})",' % (_OWNER, _OWNER)
 )
 _REF = rb'"[a-z]+":[1-9][0-9]{0,14}'
-_REFS = re.compile(rb"(\{(?:" + _REF + rb"(?:," + _REF + rb")*+)?\}),")
+_REFS = re.compile(rb"\{((?:" + _REF + rb"(?:," + _REF + rb")*+)?)\},")
 _OTHER_VERSION = re.compile(rb'\["onestart",(?!1,)[0-9]{1,9}[,\]]')
 _SUM = re.compile(rb'"([0-9a-f]{16})"\]')
 _SUM_LENGTH = 19
@@ -69,6 +69,15 @@ class Line:
     def owner(self) -> Owner:
         return (self.kind, self.key, self.task)
 
+    @property
+    def place(self) -> Place:
+        return place(self.kind, self.key, self.task)
+
+
+def place(kind: str, key: str, task: str) -> Place:
+    """Under what a record is looked up: its key, or for a lease its task."""
+    return (kind, task if kind == "lease" else key)
+
 
 CORRUPT = Line(Health.CORRUPT)
 UNSUPPORTED = Line(Health.UNSUPPORTED_VERSION)
@@ -92,10 +101,9 @@ def outline(raw: bytes) -> Line:
     if match is None or not _head_holds(match):
         return _without_head(raw)
     try:
-        line = _headed(match)
+        return _headed(match)
     except ValueError:
         return CORRUPT
-    return line
 
 
 def decode(raw: bytes) -> Line:
@@ -163,14 +171,14 @@ def _refs(raw: bytes, start: int) -> tuple[Mapping[str, int] | None, int]:
     match = _REFS.match(raw, start)
     if match is None:
         return None, 0
-    refs = json.loads(match[1])
-    right = refs.keys() <= KINDS.keys() and len(refs) == match[1].count(b":")
+    pairs = [pair.split(":") for pair in match[1].decode().split(",") if pair]
+    refs = {kind[1:-1]: int(seq) for kind, seq in pairs}
+    right = refs.keys() <= KINDS.keys() and len(refs) == len(pairs)
     return (refs if right else None), match.end()
 
 
 def _sum_holds(raw: bytes) -> bool:
-    match = _SUM.fullmatch(raw, max(len(raw) - _SUM_LENGTH, 0))
-    return match is not None and _sum(raw[:-_SUM_LENGTH]) == match[1]
+    return raw[-_SUM_LENGTH:] == b'"%b"]' % _sum(raw[:-_SUM_LENGTH])
 
 
 def _text(raw: bytes) -> str:
@@ -208,7 +216,9 @@ def _record(kind: str, body: bytes) -> Record | None:
     if kind not in KINDS:
         return None
     try:
-        return from_body(kind, _parse(body.decode("ascii")))
+        text = body.decode("ascii")
+        value, end = _parse(text)
+        return from_body(kind, value) if end == len(text) else None
     except (ValueError, RecursionError, WrongShapeError):
         return None
 
@@ -227,4 +237,4 @@ def _finite(text: str) -> float:
     return number
 
 
-_parse = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_finite).decode
+_parse = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_finite).raw_decode

@@ -7,9 +7,8 @@ from typing import Any
 
 from onestart.health import Finding, Health, Reading
 from onestart.jsonl.files import Files
-from onestart.jsonl.journal import Entry, Journal, Place, place
-from onestart.jsonl.lines import Owner
-from onestart.ports import LedgerUnavailableError
+from onestart.jsonl.journal import Entry, Journal
+from onestart.jsonl.lines import Owner, Place, place
 from onestart.records import KINDS, STORES, Approval, Attempt, Lease, Receipt, Record, Session, store_of
 
 _NOTHING: Reading[Any] = Reading((), 0, Health.ABSENT)
@@ -40,15 +39,19 @@ class Stores:
 
     def refresh(self) -> None:
         """Read what was appended since. Raises LedgerUnavailableError if a store cannot be read."""
-        stale = False
-        for journal in self.journals.values():
-            with _reported(journal):
+        journal = self.journals["receipts"]
+        try:
+            stale = False
+            for journal in self.journals.values():
                 stale |= journal.stale()
-        if stale:
-            self._forget()
-        for journal in self.journals.values():
-            with _reported(journal):
+            if stale:
+                self._forget()
+                for journal in self.journals.values():
+                    journal.stale()  # to look again how much there is
+            for journal in self.journals.values():
                 journal.catch_up()
+        except OSError as error:
+            raise journal.unavailable(error) from error
         if self._fresh:
             self._compare()
 
@@ -66,17 +69,30 @@ class Stores:
         """Which records one store has seen in another that are not there."""
         for (_, key, task), refs in self._fresh:
             for kind, seq in refs.items():
-                where, journal = place((kind, key, task)), self._of[kind]
+                where, journal = place(kind, key, task), self._of[kind]
                 self._furthest[journal.store] = max(self._furthest[journal.store], seq)
                 if not journal.has(where, seq):
                     self._unmet.setdefault(where, set()).add(seq)
         self._fresh.clear()
 
+    def look_again(self) -> bool:
+        """Read what was appended since, without the lock; whether nothing is missing that another store has seen."""
+        self.refresh()
+        for where, seqs in list(self._unmet.items()):
+            journal = self._of[where[0]]
+            left = {seq for seq in seqs if not journal.has(where, seq)}
+            self._unmet[where] = left
+            if not left:
+                del self._unmet[where]
+        return not self._unmet
+
     def append(self, record: Record) -> None:
         """Record it, durable when this returns. Raises LedgerUnavailableError; it may then be there or not."""
         journal = self._of[record.kind]
-        with _reported(journal):
+        try:
             journal.append(record, self._refs(record), self._furthest[journal.store])
+        except OSError as error:
+            raise journal.unavailable(error) from error
         self._fresh.clear()  # what was written just now refers to what is known already
 
     def _refs(self, record: Record) -> dict[str, int]:
@@ -125,14 +141,18 @@ class Stores:
         return self._task_of.get(key)
 
     def keys(self, task: str) -> Iterable[str]:
-        return tuple(self._keys.get(task, ()))
+        return self._keys.get(task, {}).keys()
 
     def all_keys(self) -> Iterable[str]:
-        return tuple(self._task_of)
+        return self._task_of.keys()
 
     def all_tasks(self) -> Iterable[str]:
         """Every task with a record."""
         return dict.fromkeys([*self._keys, *self._of["lease"].places("lease")])
+
+    def lost(self, store: str) -> list[tuple[Place, set[int]]]:
+        """The records that other stores have seen and that are not there: whose, and their numbers."""
+        return [(where, seqs) for where, seqs in self._unmet.items() if self._of[where[0]].store == store]
 
     def _reading(self, where: Place, most: int = 0) -> Reading[Any]:
         journal = self._of[where[0]]
@@ -142,10 +162,9 @@ class Stores:
         if not entries:
             return _NOTHING
         count = len(entries)
-        with _reported(journal):
-            health, records = _read(journal, where, entries[-most:])
-            if health is not Health.INTACT and most and count > most:
-                health, records = _read(journal, where, entries)
+        health, records = _read(journal, where, entries[-most:])
+        if health is not Health.INTACT and most and count > most:
+            health, records = _read(journal, where, entries)
         return Reading(records, count, health, journal.name + entries[-1].where)
 
     def _with_lost(self, journal: Journal, where: Place, entries: list[Entry]) -> list[Entry]:
@@ -181,29 +200,16 @@ class Stores:
 def _read(journal: Journal, where: Place, entries: list[Entry]) -> tuple[Health, tuple[Record, ...]]:
     records: list[Record] = []
     health = Health.ABSENT
-    for entry in entries:
-        line = journal.read(entry, where)
-        health = line.health
-        if line.record is not None:
-            records.append(line.record)
+    try:
+        for entry in entries:
+            line = journal.read(entry, where)
+            health = line.health
+            if line.record is not None:
+                records.append(line.record)
+    except OSError as error:
+        raise journal.unavailable(error) from error
     return health, tuple(records)
 
 
 def _stray(journal: Journal, health: Health, where: str) -> Finding:
     return Finding(journal.store, health, journal.name + where, concerns=False)
-
-
-class _reported:  # noqa: N801  (a context manager that costs little)
-    """Errors of the system as LedgerUnavailableError of the journal's store."""
-
-    __slots__ = ("_journal",)
-
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError):
-            raise LedgerUnavailableError(self._journal.store, self._journal.explain(error)) from error

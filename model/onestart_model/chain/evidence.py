@@ -14,10 +14,14 @@ def completed(s: State, k: Key) -> Bool:
 
 
 def binding_legible(s: State, k: Key) -> Bool:
-    """Some record still shows which command the key is bound to."""
+    """The newest record of the receipt or of the attempt shows which command the key is bound to."""
     in_receipt = s.receipt[k].one_of(Receipt.PENDING, *RESULTS)
-    in_attempt = ~s.attempt[k].one_of(Attempt.ABSENT, Attempt.DAMAGED)
-    return in_receipt | in_attempt | (s.session[k] != Session.ABSENT)
+    return in_receipt | ~s.attempt[k].one_of(Attempt.ABSENT, Attempt.DAMAGED)
+
+
+def binding_may_show(s: State, k: Key) -> Bool:
+    """A record that is not followed here may show it: the pending one behind a damaged completion, or a session."""
+    return (s.receipt[k] == Receipt.COMPLETION_DAMAGED) | (s.session[k] != Session.ABSENT)
 
 
 def never_intended(s: State, k: Key) -> Bool:

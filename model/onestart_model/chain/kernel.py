@@ -11,6 +11,7 @@ from onestart_model.chain.evidence import (
     RESULTS,
     answer,
     binding_legible,
+    binding_may_show,
     completed,
     in_kernel,
     never_intended,
@@ -29,9 +30,14 @@ def replay(s: State, p: Process, k: Key, foreign: Bool) -> None:
 
 
 @action(source="observations: A4-command-actor-change")
-def conflict(s: State, p: Process, k: Key) -> None:
-    """A submission of another command under a bound key is turned away: idempotency_key_conflict."""
-    require(in_kernel(s, p), binding_legible(s, k))
+def conflict(s: State, p: Process, k: Key, shown: Bool) -> None:
+    """A submission of another command under a bound key is turned away: idempotency_key_conflict.
+
+    shown: a record that is not followed here shows what the key is bound to.
+    """
+    require(in_kernel(s, p) | serves(s, p, k, Stage.ENTERED))
+    require(binding_legible(s, k) | (shown & binding_may_show(s, k)))
+    forget(s, p)
     answer(s, k)
 
 

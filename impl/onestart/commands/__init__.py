@@ -1,0 +1,1 @@
+"""The library's own sub-commands, one module each."""

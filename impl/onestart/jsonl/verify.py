@@ -1,0 +1,108 @@
+"""What is wrong with a ledger, store by store: every line read again, and each store held against the others."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from heapq import nsmallest
+
+from attrs import frozen
+
+from onestart.command import escaped
+from onestart.health import Health
+from onestart.jsonl.files import Files
+from onestart.jsonl.journal import Entry, Journal
+from onestart.jsonl.ledger import open_for_reading
+from onestart.jsonl.stores import Stores
+
+_MOST = 10
+
+
+@frozen
+class StoreReport:
+    """What one store holds.
+
+    lines: of records, legible or not. torn: writes that were cut off and never acknowledged, which is no damage.
+    missing: records that are gone, by the numbers of those around them or by what other stores had seen. backward:
+    lines whose number is not above the one before. findings: the first few, with their place.
+    """
+
+    store: str
+    lines: int
+    intact: int
+    corrupt: int
+    unsupported: int
+    torn: int
+    missing: int
+    backward: int
+    findings: tuple[str, ...]
+
+    @property
+    def damage(self) -> int:
+        """How many things are wrong; 0 if all is well."""
+        return self.corrupt + self.unsupported + self.missing + self.backward
+
+
+def verify(path: str | os.PathLike[str], files: Files | None = None) -> tuple[StoreReport, ...]:
+    """Read every line of the ledger and report on each store. Changes nothing and waits for nobody.
+
+    Keeps where the lines are, but no record. Raises NotALedgerError if there is no ledger, LedgerUnavailableError if it
+    cannot be read.
+    """
+    stores = open_for_reading(path, files)
+    return tuple(_report(stores, journal) for journal in stores.journals.values())
+
+
+def _report(stores: Stores, journal: Journal) -> StoreReport:
+    seen: Counter[Health] = Counter()
+    found: list[tuple[int, str]] = []
+    gone = 0
+    for where, entries in journal.entries.items():
+        for entry in entries:
+            if entry.length:
+                health = journal.read(entry, where).health
+                seen[health] += 1
+            else:
+                health = Health.CORRUPT
+                gone += 1
+            if health is not Health.INTACT:
+                found = _first(found, entry, f"{journal.name}{entry.where}: {_said(health)}, {_whose(where)}")
+    for entry in (*journal.unowned, *journal.pending):
+        seen[entry.health] += 1
+        found = _first(found, entry, f"{journal.name}{entry.where}: {_said(entry.health)}, whose it is cannot be told")
+    texts = [text for _, text in found]
+    texts += [f"{journal.name}: records {first} to {last} are missing" for first, last in journal.gaps]
+    lost = [(where, seq) for where, seqs in stores.lost(journal.store) for seq in sorted(seqs)]
+    texts += [f"{journal.name}: record {seq} is missing, {_whose(where)}, seen by other stores" for where, seq in lost]
+    if journal.backward:
+        texts.append(f"{journal.name}: {journal.backward} lines have a number that is not above the one before")
+    return StoreReport(
+        store=journal.store,
+        lines=journal.count,
+        intact=seen[Health.INTACT],
+        corrupt=seen[Health.CORRUPT],
+        unsupported=seen[Health.UNSUPPORTED_VERSION],
+        torn=journal.torn + journal.open_tail,
+        missing=gone + _absent(journal, {seq for _, seq in lost}),
+        backward=journal.backward,
+        findings=tuple(texts[:_MOST]),
+    )
+
+
+def _absent(journal: Journal, lost: set[int]) -> int:
+    """How many records are neither there nor in the place of an illegible line."""
+    there = {entry.seq for entry in (*journal.unowned, *journal.pending)}
+    outside = [seq for seq in lost - there if not any(first <= seq <= last for first, last in journal.gaps)]
+    return len(outside) + sum(last - first + 1 for first, last in journal.gaps)
+
+
+def _first(found: list[tuple[int, str]], entry: Entry, text: str) -> list[tuple[int, str]]:
+    return nsmallest(_MOST, [*found, (entry.number, text)])
+
+
+def _said(health: Health) -> str:
+    return health.replace("_", " ")
+
+
+def _whose(where: tuple[str, str]) -> str:
+    return f"{where[0]} of {escaped(where[1])}"
