@@ -31,7 +31,7 @@ from onestart_proofs.bmc import bounded_check
 from onestart_proofs.induction import Options, prove
 from onestart_proofs.search import Exploration, explore
 from onestart_proofs.traces import trace
-from onestart_proofs.verdict import Verdict
+from onestart_report.verdict import Verdict
 from random_models import Case, cases, explore_all, profile
 
 MOST = 250

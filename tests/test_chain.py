@@ -16,7 +16,7 @@ from onestart_proofs.search import explore
 from onestart_proofs.traces import trace
 from onestart_proofs.vacuity import antecedents
 from onestart_proofs.variants import promises, without
-from onestart_proofs.verdict import Verdict
+from onestart_report.verdict import Verdict
 
 CHAIN = entry("chain")
 MODEL = CHAIN.model

@@ -36,7 +36,7 @@ from onestart_proofs import search
 from onestart_proofs.bmc import bounded_check
 from onestart_proofs.induction import prove
 from onestart_proofs.search import explore
-from onestart_proofs.verdict import Verdict
+from onestart_report.verdict import Verdict
 
 
 class Key(Sort): ...

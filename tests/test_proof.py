@@ -24,9 +24,10 @@ from onestart_model import yardstick as module
 from onestart_model.catalog import entry
 from onestart_model.yardstick import YARDSTICK, Attempt, Key, Receipt, State
 from onestart_proofs.bmc import bounded_check
-from onestart_proofs.claims import overall, proof_claims
+from onestart_proofs.claims import proof_claims
 from onestart_proofs.induction import Options, prove
-from onestart_proofs.verdict import Verdict, worst
+from onestart_report.claims import overall
+from onestart_report.verdict import Verdict, worst
 
 PROTECTION = "no fresh offer over damage"
 CHAIN = entry("chain")

@@ -22,7 +22,7 @@ from onestart_proofs.folding import Cell, Const, Expr, Op
 from onestart_proofs.ground import GroundModel, ground, stamp_growth
 from onestart_proofs.induction import Options, resources_of
 from onestart_proofs.symmetry import check_size, representatives
-from onestart_proofs.verdict import Verdict
+from onestart_report.verdict import Verdict
 
 MOST_DEPTH = 60
 

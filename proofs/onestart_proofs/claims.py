@@ -1,42 +1,15 @@
-"""Claims: what has been found out, of what, how, and with which scope."""
+"""The claims that proofs and searches amount to."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
-
-from attrs import asdict, frozen
 
 from onestart_model.rules import CAN_STILL, REACHABLE, Property
 from onestart_proofs.graph import Stuck
 from onestart_proofs.induction import Proof
 from onestart_proofs.search import Exploration
-from onestart_proofs.verdict import Verdict, worst
-
-ALL_SIZES = "all sizes"
-
-
-@frozen
-class Claim:
-    """subject: the name of a property, protection or action. method: induction, enumeration, bounded, vacuity, removal.
-
-    scope: "all sizes", or the instance in words. detail: what the verdict rests on, for people.
-    """
-
-    subject: str
-    method: str
-    scope: str
-    verdict: Verdict
-    detail: str
-
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "verdict": str(self.verdict)}
-
-
-def overall(claims: Iterable[Claim]) -> Verdict:
-    """The verdict of all claims together; of none, nothing is known."""
-    verdicts = [claim.verdict for claim in claims]
-    return worst(verdicts) if verdicts else Verdict.UNDETERMINED
+from onestart_report.claims import ALL_SIZES, Claim
+from onestart_report.verdict import Verdict
 
 
 def proof_claims(proof: Proof) -> list[Claim]:

@@ -10,14 +10,15 @@ from attrs import define, field, frozen
 from onestart_model.catalog import PROFILES, Entry, Standard
 from onestart_model.counterexample import Counterexample
 from onestart_model.rules import CAN_STILL, REACHABLE, Property
-from onestart_proofs.claims import Claim, exploration_claims, possibility_claim, proof_claims
+from onestart_proofs.claims import exploration_claims, possibility_claim, proof_claims
 from onestart_proofs.graph import can_still
 from onestart_proofs.induction import Options, Proof, prove
 from onestart_proofs.search import MOST_MEMORY, Exploration, Limits, Progress, explore
 from onestart_proofs.traces import trace
 from onestart_proofs.vacuity import antecedents, is_fault
 from onestart_proofs.variants import Variant, promises, without
-from onestart_proofs.verdict import Verdict
+from onestart_report.claims import Claim
+from onestart_report.verdict import Verdict
 
 
 @frozen

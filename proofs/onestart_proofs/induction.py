@@ -43,7 +43,7 @@ from onestart_model.rules import INVARIANT, STEP, Action, Model, Property
 from onestart_model.state import FIXED, Function
 from onestart_proofs.smt import Optional, Term, Vocabulary
 from onestart_proofs.vacuity import is_fault
-from onestart_proofs.verdict import Verdict, worst
+from onestart_report.verdict import Verdict, worst
 
 RESOURCES = 20_000_000
 INITIALLY = "initially"

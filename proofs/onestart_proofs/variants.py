@@ -12,7 +12,7 @@ from onestart_model.rules import INVARIANT, STEP, Model, Property
 from onestart_proofs.induction import Obligation, Options, Prover
 from onestart_proofs.search import MOST_MEMORY, Exploration, Limits, Report, explore
 from onestart_proofs.traces import trace
-from onestart_proofs.verdict import Verdict
+from onestart_report.verdict import Verdict
 
 
 @frozen

@@ -9,23 +9,14 @@ import click
 
 from onestart_model.catalog import PROFILES
 from onestart_model.rules import CAN_STILL, INVARIANT, REACHABLE, STEP
-from onestart_proofs.claims import ALL_SIZES, Claim, overall
-from onestart_proofs.commands.options import (
-    ModelCommand,
-    chosen_entry,
-    chosen_options,
-    json_option,
-    model_of,
-    model_option,
-    proof_options,
-    save_option,
-    save_traces,
-)
-from onestart_proofs.commands.screen import Screen, colored
+from onestart_proofs.commands.options import chosen_entry, chosen_options, model_of, model_option, proof_options
 from onestart_proofs.evidence import Evidence, gather
 from onestart_proofs.memory import keep_freed_memory
 from onestart_proofs.variants import Variant
-from onestart_proofs.verdict import Verdict
+from onestart_report.claims import ALL_SIZES, Claim, overall
+from onestart_report.options import ModelCommand, json_option, save_option, save_traces
+from onestart_report.screen import Screen, colored
+from onestart_report.verdict import Verdict
 
 
 @click.command(cls=ModelCommand)

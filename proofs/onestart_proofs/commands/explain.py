@@ -11,11 +11,12 @@ from onestart_model.catalog import Entry
 from onestart_model.expression import RuleError, show
 from onestart_model.recording import Assign, Update
 from onestart_model.rules import INVARIANT, STEP, SYSTEM, Action, Property, Protection
-from onestart_proofs.commands.options import ModelCommand, chosen_entry, model_option
-from onestart_proofs.commands.screen import Screen, colored
+from onestart_proofs.commands.options import chosen_entry, model_option
 from onestart_proofs.evidence import ladder
 from onestart_proofs.induction import Options, prove, range_invariants
 from onestart_proofs.variants import without
+from onestart_report.options import ModelCommand
+from onestart_report.screen import Screen, colored
 
 
 @click.command(cls=ModelCommand)

@@ -14,29 +14,27 @@ from onestart_model.counterexample import Counterexample
 from onestart_model.expression import RuleError
 from onestart_model.instance import Instance
 from onestart_model.rules import CAN_STILL, REACHABLE, Property
-from onestart_proofs.claims import Claim, exploration_claims, overall
+from onestart_proofs.claims import exploration_claims
 from onestart_proofs.commands.options import (
-    ModelCommand,
     Pairs,
     chosen_entry,
     instance_options,
-    json_option,
     model_of,
     model_option,
     own_instance,
     property_option,
-    save_option,
-    save_traces,
     without_option,
 )
-from onestart_proofs.commands.screen import Screen, colored
 from onestart_proofs.evidence import describe, ladder, possibilities
 from onestart_proofs.graph import to_networkx
 from onestart_proofs.memory import keep_freed_memory
 from onestart_proofs.search import Exploration, Limits
 from onestart_proofs.search import explore as search
 from onestart_proofs.traces import trace
-from onestart_proofs.verdict import Verdict
+from onestart_report.claims import Claim, overall
+from onestart_report.options import ModelCommand, json_option, save_option, save_traces
+from onestart_report.screen import Screen, colored
+from onestart_report.verdict import Verdict
 
 
 @define

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from onestart_model.catalog import CATALOG, Entry
 from onestart_model.catalog import entry as catalog_entry
-from onestart_model.counterexample import Counterexample, CounterexampleError
 from onestart_model.expression import RuleError
 from onestart_model.instance import Instance
 from onestart_proofs.induction import RESOURCES, Options
@@ -20,16 +18,6 @@ Pairs = tuple[tuple[str, int], ...]
 
 
 DEFAULT = "chain"
-
-
-class ModelCommand(click.Command):
-    """A command whose complaints about models, instances and files are the user's to mend: one line, exit code 2."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except (RuleError, CounterexampleError) as error:
-            raise click.UsageError(str(error)) from None
 
 
 class Assignment(click.ParamType[tuple[str, int]]):
@@ -68,18 +56,6 @@ def property_option(function: F) -> F:
     return click.option("--property", "properties", multiple=True, metavar="NAME", help="Only this one; repeatable.")(
         function
     )
-
-
-def json_option(function: F) -> F:
-    return click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")(function)
-
-
-def save_option(function: F) -> F:
-    return click.option(
-        "--save",
-        type=click.Path(file_okay=False, path_type=Path),
-        help="Write every trace to this folder as an ITF file.",
-    )(function)
 
 
 def proof_options(function: F) -> F:
@@ -148,25 +124,3 @@ def own_instance(
     return Instance.of(
         entry.model, sizes=dict(sizes), budgets=dict(budgets), limits=dict(limits), without=frozenset(without)
     )
-
-
-def save_traces(folder: Path | None, traces: Iterable[Counterexample]) -> list[Path]:
-    """Write the traces as ITF files named after what they break. Raises RuleError if the folder cannot be written."""
-    written: list[Path] = []
-    if folder is None:
-        return written
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for trace in traces:
-            parts = [trace.instance.model.name, trace.property, *sorted(trace.instance.without)]
-            stem = "-without-".join(["-".join(parts[:2]), *parts[2:]])
-            path = folder / f"{stem}.itf.json"
-            number = 2
-            while path in written:
-                path = folder / f"{stem}-{number}.itf.json"
-                number += 1
-            trace.save(path)
-            written.append(path)
-    except OSError as error:
-        raise RuleError(f"{folder} cannot be written: {error.strerror}") from None
-    return written

@@ -15,27 +15,25 @@ from onestart_model.expression import RuleError
 from onestart_model.instance import Instance
 from onestart_model.rules import INVARIANT, REACHABLE, STEP, Property
 from onestart_proofs.bmc import Outcome, bounded_check
-from onestart_proofs.claims import ALL_SIZES, Claim, overall, proof_claims
+from onestart_proofs.claims import proof_claims
 from onestart_proofs.commands.options import (
-    ModelCommand,
     Pairs,
     chosen_entry,
     chosen_options,
     instance_options,
-    json_option,
     model_of,
     model_option,
     own_instance,
     proof_options,
     property_option,
-    save_option,
-    save_traces,
     without_option,
 )
-from onestart_proofs.commands.screen import Screen, colored
 from onestart_proofs.induction import Obligation, Options, Proof
 from onestart_proofs.induction import prove as run_proof
-from onestart_proofs.verdict import Verdict
+from onestart_report.claims import ALL_SIZES, Claim, overall
+from onestart_report.options import ModelCommand, json_option, save_option, save_traces
+from onestart_report.screen import Screen, colored
+from onestart_report.verdict import Verdict
 
 
 @click.command(cls=ModelCommand)

@@ -10,8 +10,8 @@ from rich.markup import escape
 from onestart_model.catalog import CATALOG
 from onestart_model.counterexample import load
 from onestart_model.rules import CAN_STILL
-from onestart_proofs.commands.options import ModelCommand
-from onestart_proofs.commands.screen import Screen
+from onestart_report.options import ModelCommand
+from onestart_report.screen import Screen
 
 
 @click.command(cls=ModelCommand)

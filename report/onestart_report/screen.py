@@ -16,7 +16,7 @@ from rich.table import Table
 
 from onestart_model.counterexample import Counterexample
 from onestart_model.execution import Machine
-from onestart_proofs.verdict import Verdict
+from onestart_report.verdict import Verdict
 
 PLAIN_WIDTH = 132
 COLORS = {
