@@ -258,8 +258,12 @@ def test_a_start_goes_on_when_nobody_waits_for_it(tmp_path: Path) -> None:
             start.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await start
-        await there(tmp_path / "done")
-        assert await executor.wait("key") == 0
+
+        async def over() -> bool:
+            return await executor.outcome("key") == 0
+
+        await until(over)
+        assert (tmp_path / "done").exists()
 
     asyncio.run(main())
 

@@ -198,13 +198,16 @@ def spoil_flip(path: Path) -> None:
 
 
 def spoil_version(path: Path) -> None:
-    body = {"record": "launched", "version": 2, "key": "key"} | {"task": "task", "token": 9}
-    body["record"] = "barrier" if path.suffix == ".barrier" else "launched"
-    path.write_bytes(subject._line(body))
+    write(path, version=2, key="key", task="task")
 
 
 def spoil_other(path: Path) -> None:
-    path.write_bytes(subject._line({"record": "launched", "version": 1, "key": "other", "task": "other", "token": 9}))
+    write(path, version=1, key="other", task="other")
+
+
+def write(path: Path, **fields: object) -> None:
+    record = "barrier" if path.suffix == ".barrier" else "launched"
+    path.write_bytes(subject._line({"record": record, "token": 9, **fields}))
 
 
 def spoil_folder(path: Path) -> None:

@@ -42,9 +42,9 @@ class KeyState:
     closed: bool = False
 
 
-def after(state: KeyState, answer: Answer | None) -> KeyState | None:
+def after(state: KeyState, answer: Answer) -> KeyState | None:
     """The object's state after an operation with this answer, None if it could not have given it."""
-    if answer is None or answer.outcome in (Outcome.HELD, Outcome.TURNED_AWAY):
+    if answer.outcome is Outcome.TURNED_AWAY:
         return state
     if answer.outcome is Outcome.CLOSED:
         return None if state.started else KeyState(closed=True)
@@ -56,7 +56,7 @@ def after(state: KeyState, answer: Answer | None) -> KeyState | None:
 
 
 def unanswered(state: KeyState) -> Iterable[KeyState]:
-    """What an operation without an answer may have come to."""
+    """What an operation may have come to that has no answer, or one that leaves it open."""
     yield state
     if not state.closed and not state.started:
         yield KeyState(started=True)
@@ -83,7 +83,7 @@ def linearizable(operations: Iterable[Operation]) -> bool:
 
 
 def _following(state: KeyState, answer: Answer | None) -> Iterable[KeyState]:
-    if answer is None:
+    if answer is None or answer.outcome is Outcome.HELD:
         return unanswered(state)
     following = after(state, answer)
     return () if following is None else (following,)

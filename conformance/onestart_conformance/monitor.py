@@ -53,6 +53,7 @@ class Monitor:
     state: State = field(init=False)
     objection: Objection | None = None
     steps: list[Step] = field(factory=list)
+    edges: set[int] = field(factory=set)
     slots: list[Slot] = field(init=False)
     ends: dict[str, float] = field(factory=dict)
     issued: dict[str, int] = field(factory=dict)

@@ -48,6 +48,10 @@ class Rules:
                 return protection.name
         return ""
 
+    def forbidden_only_by(self, protection: str, state: State, step: Step) -> bool:
+        """Whether nothing but this protection stands in the way of the step."""
+        return not self.enabled(state, step) and self.without(protection).why_not(state, step) is None
+
     def forced(self, state: State, step: Step, protection: str = "") -> State:
         """The state after a step that is not allowed, as far as that has a meaning."""
         machine = self.without(protection) if protection else self.machine

@@ -61,9 +61,9 @@ class Dispatcher:
             return await self._dispatch(strand, command)
 
     async def _dispatch(self, strand: Strand, command: Command) -> Answer | None:
-        created = tidied = False
+        tidied = False
         while True:
-            step = partial(assess, strand=strand, outside=self.outside, command=command, created=created, busy=tidied)
+            step = partial(assess, strand=strand, outside=self.outside, command=command, busy=tidied)
             move = await self.outside.step(strand, step)
             if isinstance(move, Answer):
                 return move
@@ -78,7 +78,6 @@ class Dispatcher:
                     return None
                 if isinstance(after, Answer):
                     return after
-                created = after is Next.RECORD
 
     async def _dropped(self, strand: Strand, command: Command) -> Answer:
         """Whether it started is open: asking now, under the same token, would not bar a start that is on its way."""
@@ -94,18 +93,15 @@ class Dispatcher:
             await renewal.stop()
 
     async def _to_start(self, strand: Strand, command: Command) -> Answer | Next:
-        """AGAIN, or RECORD if this strand has just started the command, when it is to be assessed again."""
         move = await self._step(strand, proceed, command)
         if move is Next.ASK:
             move = await self._ask(strand, command)
-        asked = move is Next.RECORD
         if move is Next.CONFIRM:
             move = await self._step(strand, confirm, command)
         if move is Next.START:
             move = await self._start(strand, command)
         if move is Next.RECORD:
             move = await self._step(strand, record, command)
-            return Next.RECORD if move is Next.AGAIN and not asked else move
         return move
 
     async def _step(self, strand: Strand, decide: Decide, command: Command) -> Answer | Next:
@@ -131,13 +127,12 @@ class Dispatcher:
         except Exception as error:
             strand.failure = f"{type(error).__name__}: {error}"
             return Next.DROP
+        strand.started = True
         self.outside.tell("start", strand)
         return Next.RECORD
 
 
-def assess(
-    view: View, *, strand: Strand, outside: Outside, command: Command, created: bool, busy: bool
-) -> Decision[Answer | Next]:
+def assess(view: View, *, strand: Strand, outside: Outside, command: Command, busy: bool) -> Decision[Answer | Next]:
     """What the records allow for a command in the callback; an answer if they allow nothing more."""
     key, task = strand.key, strand.task
     if evidence.bound_to_another(view, command):
@@ -146,7 +141,7 @@ def assess(
     if attempt is not None and attempt.state == "closed":
         return closed(view, command, Reason(attempt.reason) if attempt.reason else Reason.CANCELLED)
     if evidence.started(view, key):
-        return dispatched(view, command, Reason.CREATED if created else Reason.ALREADY_DISPATCHED)
+        return dispatched(view, command, Reason.CREATED if strand.started else Reason.ALREADY_DISPATCHED)
     if evidence.lease_damaged(view, task):
         return reported(view, command=command, reason=Reason.LEASE_DAMAGED)
     fresh = evidence.never_intended(view, key, task)

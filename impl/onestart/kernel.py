@@ -46,7 +46,7 @@ class Kernel:
             return Answer(command.key, Outcome.HELD, reason, detail=str(error))
 
     async def _once(self, strand: Strand, command: Command) -> Answer | None:
-        received = await self.outside.step(strand, partial(receive, command=command))
+        received = await self.outside.step(strand, partial(receive, command=command, strand=strand))
         if isinstance(received, Answer):
             return received
         try:
@@ -85,7 +85,7 @@ def in_force(command: Command, ruling: Ruling) -> bool:
     return command.revision is None or command.revision == ruling.revision
 
 
-def receive(view: View, *, command: Command) -> Decision[Answer | ReceiptState]:
+def receive(view: View, *, command: Command, strand: Strand) -> Decision[Answer | ReceiptState]:
     """First of all the binding; then a recorded result is replayed, or the command is accepted."""
     if evidence.bound_to_another(view, command):
         return conflict(view, command)
@@ -93,7 +93,7 @@ def receive(view: View, *, command: Command) -> Decision[Answer | ReceiptState]:
         return answered(view, command, "report", Reason.CONFLICT, Outcome.TURNED_AWAY)
     state = evidence.receipt_state(view.receipt(command.key))
     if state is ReceiptState.COMPLETED:
-        return replay(view, command)
+        return replay(view, command, Reason.CREATED if strand.started else Reason.REPLAY)
     if state is not ReceiptState.ABSENT:
         return Decision(state)
     receipt = Receipt(command.key, command.task, "pending", command.fingerprint, command.to_json())
@@ -108,12 +108,12 @@ def conflict(view: View, command: Command | Bound) -> Decision[Answer]:
     return answered(view, command, "conflict", Reason.CONFLICT, Outcome.TURNED_AWAY)
 
 
-def replay(view: View, command: Command) -> Decision[Answer | ReceiptState]:
-    """The recorded result, exactly."""
+def replay(view: View, command: Command, reason: Reason) -> Decision[Answer | ReceiptState]:
+    """The recorded result, exactly; whoever started the key and lost the lease is told that it was the one."""
     result = evidence.recorded_result(view, command.key)
     if result is None:
         return answered(view, command, "report", Reason.RESULT_DAMAGED, Outcome.HELD)
-    return answered(view, command, "replay", Reason.REPLAY, result.outcome, result)
+    return answered(view, command, "replay", reason, result.outcome, result)
 
 
 def enter(view: View, *, command: Command, ruling: Ruling) -> Decision[Answer | None]:

@@ -30,7 +30,7 @@ class Decision(Generic[T_co]):
 class Strand:
     """One submission on its way, in one process.
 
-    token: of the lease that it acquired, 0 if none. failure: what the executor raised instead of starting it.
+    token: of the lease that it acquired, 0 if none. started: whether this strand started its key. failure: what the executor raised instead of starting it.
     """
 
     number: int
@@ -38,6 +38,7 @@ class Strand:
     task: str
     fingerprint: str = ""
     token: int = 0
+    started: bool = False
     failure: str = ""
     seen: int = 0  # how many records the ledger had when the strand last looked
 

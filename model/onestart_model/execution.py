@@ -35,12 +35,11 @@ class State:
 
     def read(self, function: str, *arguments: int) -> Value:
         """The value of a state function. Raises RuleError for an unknown function or argument."""
-        schema = self.instance.model.schema
-        declared = schema[function]
-        every = list(self.instance.arguments(declared))
-        if arguments not in every:
-            raise RuleError(f"{function}{list(arguments)} is outside of the instance: {self.instance.scope}")
-        return self.rows[schema.functions.index(declared)][every.index(arguments)]
+        place = self.instance.places.get((function, arguments))
+        if place is None:
+            declared = self.instance.model.schema[function]
+            raise RuleError(f"{declared.name}{list(arguments)} is outside of the instance: {self.instance.scope}")
+        return self.rows[place[0]][place[1]]
 
     def cells(self) -> Iterator[tuple[Function, tuple[int, ...], Value]]:
         """Every function, arguments and value."""

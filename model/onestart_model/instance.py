@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 
 from attrs import evolve, field, frozen
 
@@ -92,6 +93,15 @@ class Instance:
 
     def bindings(self, parameters: tuple[Variable, ...]) -> Iterator[tuple[Value, ...]]:
         return itertools.product(*(self.domain(parameter.type) for parameter in parameters))
+
+    @cached_property
+    def places(self) -> Mapping[tuple[str, tuple[int, ...]], tuple[int, int]]:
+        """Where a state keeps the value of a function for its arguments: row and column."""
+        return {
+            (function.name, arguments): (row, column)
+            for row, function in enumerate(self.model.schema.functions)
+            for column, arguments in enumerate(self.arguments(function))
+        }
 
     def upto(self, function: Function) -> int | None:
         """The largest number that a Number function may hold."""

@@ -118,7 +118,7 @@ class Starter(CommandExecutor):
     def __init__(self, folder: str, key: str) -> None:
         super().__init__(folder)
         self.started = False
-        self.problem: str = ""
+        self.problem = ""
         self._key = key
         self._signals: list[int] = []
 
@@ -145,7 +145,8 @@ class Starter(CommandExecutor):
             self._signals.append(number)
 
     def _hear(self, _: object, context: dict[str, Any]) -> None:
-        self.problem = str(context["message"])
+        message, error = str(context["message"]), str(context.get("exception", ""))
+        self.problem = message if error in message else f"{message}: {error}"
 
 
 @frozen
@@ -223,6 +224,8 @@ def _command(key: str, task: str, actor: str, argv: Sequence[str]) -> Command:
 
 
 def _check_ledger(path: str) -> None:
+    if not path:
+        raise click.UsageError("--ledger needs the path of a folder")
     try:
         inspect(LocalFiles(), path)
     except NotALedgerError as error:

@@ -1,0 +1,106 @@
+"""The state machine that Hypothesis drives: its rules are the kinds of moves that the model's actions ask for.
+
+Each step draws a kind among those that the run may use (which ones is drawn first: swarm testing, Groce et al., 2012),
+then a move of that kind; the monitor watches every event. It is a loop of its own rather than a RuleBasedStateMachine:
+that class asks every rule's precondition before every step, which costs more than the step.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from attrs import define, field
+from hypothesis import strategies as st
+
+from onestart_conformance.choices import SWARMED, Allowed, moves
+from onestart_conformance.judgement import Objection
+from onestart_conformance.moves import Move
+from onestart_conformance.rules import Rules
+from onestart_conformance.runs import finish, step
+from onestart_conformance.world import World
+
+MOST_STEPS = 60
+TRIES = 4
+
+
+class ObjectedError(AssertionError):
+    """A judge has objected; ends an example."""
+
+    def __init__(self, objection: Objection) -> None:
+        super().__init__(str(objection))
+        self.objection = objection
+
+
+@define
+class Tally:
+    """What a campaign has been through.
+
+    gates: how many steps of the implementation. events: how often each was told of. edges: states of the model with the
+    steps that were taken in them.
+    """
+
+    examples: int = 0
+    gates: int = 0
+    events: Counter[str] = field(factory=Counter)
+    edges: set[int] = field(factory=set)
+    found: tuple[Move, ...] = ()
+    objection: Objection | None = None
+
+
+@st.composite
+def swarms(draw: st.DrawFn, always: frozenset[str], never: frozenset[str]) -> Allowed:
+    """What a run may use: a few kinds of moves besides going on and submitting."""
+    dice = draw(st.integers(0, 2**32 - 1))
+    bits = (dice * 0x9E3779B97F4A7C15) >> 7
+    kinds = {kind for n, kind in enumerate(SWARMED) if bits >> (2 * n) & 3 == 0}
+    return Allowed(frozenset((kinds | always) - never), calls=1 + (dice & 1))
+
+
+def draws(most: int = MOST_STEPS) -> st.SearchStrategy[list[int]]:
+    """What is drawn for each step: a kind, and one of its moves. All at once, which is a multiple faster."""
+    number = st.integers(0, 2**24 - 1)
+    return st.lists(number, min_size=most, max_size=most)
+
+
+def drive(rules: Rules, steps: Sequence[int], allowed: Allowed, tally: Tally) -> None:
+    """One example. Raises ObjectedError if a judge objects."""
+    world = World(rules)
+    taken: list[Move] = []
+    tally.examples += 1
+    choices = allowed.choices()
+    try:
+        for drawn in steps:
+            move = _choose(world, drawn, allowed, choices)
+            if move is not None and step(world, move):
+                taken.append(move)
+                tally.gates += move.name in ("open", "break")
+            if world.objection is not None:
+                break
+        finish(world)
+        _count(world, tally)
+        if world.objection is not None:
+            tally.found, tally.objection = tuple(taken), world.objection
+            raise ObjectedError(world.objection)
+    finally:
+        world.end()
+
+
+def _choose(world: World, drawn: int, allowed: Allowed, choices: Sequence[str]) -> Move | None:
+    """The move that a draw stands for; a kind that has none now gives way to the next one."""
+    kind, which = drawn % 256, drawn // 256
+    for turn in range(TRIES):
+        candidates = moves(world, choices[(kind + turn * len(choices) // TRIES) % len(choices)], allowed)
+        if candidates:
+            move = candidates[which % len(candidates)]
+            if move.name == "break":
+                rest = which // len(candidates)
+                return Move("break", (*move.arguments, rest % 4, rest // 4 % 256))
+            return move
+    return None
+
+
+def _count(world: World, tally: Tally) -> None:
+    for event in world.events:
+        tally.events[event.action] += 1
+    tally.edges |= world.monitor.edges
