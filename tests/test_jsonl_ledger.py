@@ -380,9 +380,7 @@ def test_of_several_destroyed_lines_only_the_last_is_attributed() -> None:
     disk.put(path_of("attempts"), b"".join([*lines[:2], b"\n", b"\0\n", *lines[4:]]))
     seen = look(ledger_on(disk), shown)
     assert (seen["k1"][1].count, seen["k1"][1].health) == (1, Health.CORRUPT)
-    assert [str(finding) for finding in seen["stray"]] == [
-        "attempts.jsonl (record 3, missing): corrupt, whose it was cannot be told"
-    ]
+    assert [str(finding) for finding in seen["stray"]] == ["attempts.jsonl:3: corrupt, whose it was cannot be told"]
     assert report(disk, "attempts").damage == 2
 
 

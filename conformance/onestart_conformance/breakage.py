@@ -9,7 +9,7 @@ from __future__ import annotations
 from onestart.ports import View
 from onestart_conformance.disk import Fuse
 from onestart_conformance.gates import Gate
-from onestart_conformance.judgement import RULE, Objection
+from onestart_conformance.judgement import Objection
 from onestart_conformance.world import World
 from onestart_model.execution import Step
 
@@ -66,7 +66,7 @@ def _catch_up(world: World, strand: tuple[str, int] | None, view: View) -> None:
             monitor.caught_up(step, after, view)
             return
     difference = next(iter(world.compare_with(monitor.state, view)))
-    world.object_to(Objection(RULE, f"after a step that was broken off, {difference.what}"))
+    world.object_to(Objection(difference.oracle, f"after a step that was broken off, {difference.what}"))
 
 
 def _of_the_library(world: World, step: Step, slot: int) -> bool:

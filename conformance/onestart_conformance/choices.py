@@ -12,7 +12,7 @@ from attrs import frozen
 
 from onestart_conformance.damage import DAMAGES, targets
 from onestart_conformance.gates import LEDGER, RULE, SLEEP, START, Gate
-from onestart_conformance.moves import GO, Move
+from onestart_conformance.moves import GO, Move, name_of
 from onestart_conformance.world import World
 from onestart_model.execution import Step
 from onestart_model.rules import Model
@@ -90,7 +90,7 @@ def _gates(world: World) -> Iterator[tuple[Gate, tuple[int, str, str, int]]]:
     """Every waiting gate, with how a move names it."""
     seen: dict[tuple[int, str, str], int] = {}
     for gate in world.gates():
-        name = (gate.node, gate.kind, gate.subject)
+        name = name_of(world, gate)
         nth = seen[name] = seen.get(name, -1) + 1
         yield gate, (*name, nth)
 

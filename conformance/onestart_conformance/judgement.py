@@ -20,20 +20,20 @@ ORACLES = (RULE, ANSWER, BYTES, READ, CALLBACK, ATTEMPT, START, EFFECT, ORDER, C
 
 @frozen
 class Objection:
-    """oracle: which one objects. what: in words. protection: whose removal would allow the step, if one would.
+    """oracle: which one objects. what: in words. protections: those whose removal alone would allow the step.
 
     promise: what the step breaks, if it breaks anything at once.
     """
 
     oracle: str
     what: str
-    protection: str = ""
+    protections: tuple[str, ...] = ()
     promise: str = ""
 
     def __str__(self) -> str:
         parts = [f"{self.oracle}: {self.what}"]
-        if self.protection:
-            parts.append(f"only without {self.protection}")
+        if self.protections:
+            parts.append(f"only without {' or '.join(self.protections)}")
         if self.promise:
             parts.append(f"breaks {self.promise}")
         return "; ".join(parts)

@@ -31,6 +31,12 @@ ANSWERS = ("replay", "conflict", "report", "report_closed", "report_dispatched")
 SILENT = ("stopped",)
 
 
+def takes_process(step: Step, rules: Rules) -> bool:
+    """Whether the first argument of the step is a process."""
+    parameters = rules.instance.model.action_named(step.action).parameters
+    return str(parameters[0].type) == "Process"
+
+
 @define
 class Slot:
     """What is known of a process of the model. node: who it was last."""
@@ -102,7 +108,7 @@ class Monitor:
         step = Step(asked.action, (slot, self.keys[asked.key]))
         if asked.action == "start":
             self.started_by.setdefault(asked.key, strand)
-        self.take(step, oracle=START if asked.action == "start" else RULE)
+        self.take(step, strand, oracle=START if asked.action == "start" else RULE)
         if asked.action == "look_up" and not self.stopped:
             self._expect_look_up(slot, asked.answer)
 
@@ -178,7 +184,7 @@ class Monitor:
 
     def _follow(self, event: Event, strand: Strand, step: Step) -> None:
         before = self.state
-        self.take(step)
+        self.take(step, strand if takes_process(step, self.rules) else None)
         if self.stopped:
             return
         if event.action in ("claim", "repair_lease"):
@@ -192,24 +198,27 @@ class Monitor:
         if event.action in ANSWERS:
             self._check_answer(event, before, step)
 
-    def take(self, step: Step, oracle: str = RULE) -> None:
-        """Take the step on the model, or object."""
+    def take(self, step: Step, strand: Strand | None = None, oracle: str = RULE) -> None:
+        """Take the step on the model, by this strand if it is one of a process, or object."""
         after = self.rules.apply(self.state, step)
         self.steps.append(step)
         if after is None:
             self._object_to(step, oracle)
             return
+        self.edges.add(hash((self.state, step)))
         self.state = after
+        if strand is not None and isinstance(step.arguments[0], int):
+            self.slots[step.arguments[0]].strand = strand
         self._free()
 
     def _object_to(self, step: Step, oracle: str) -> None:
         rules = self.rules
-        protection = rules.forbidden_by(self.state, step)
-        after = rules.forced(self.state, step, protection)
+        protections = rules.forbidden_by(self.state, step)
+        after = rules.forced(self.state, step, protections[0] if protections else "")
         promise = rules.broken(self.state, after)
         shown = rules.machine.show_step(step)
         reason = rules.why_not(self.state, step)
-        self.objection = Objection(oracle, f"{shown} is not allowed: {reason}", protection, promise)
+        self.objection = Objection(oracle, f"{shown} is not allowed: {reason}", protections, promise)
 
     # Who is who --------------------------------------------------------------------------------------------------
 
@@ -218,17 +227,15 @@ class Monitor:
         return next((i for i, slot in enumerate(self.slots) if slot.strand == strand), None)
 
     def slot(self, strand: Strand) -> int:
-        """The process of the model that the strand is; a free one if it is none yet."""
-        free = None
-        for index, slot in enumerate(self.slots):
-            if slot.strand == strand:
-                return index
-            if slot.strand is None and (free is None or self._preferred(strand) == index):
-                free = index
-        if free is None:
+        """The process of the model that the strand is; a free one if it has not entered the callback."""
+        known = self.slot_of(strand)
+        if known is not None:
+            return known
+        free = [index for index, slot in enumerate(self.slots) if slot.strand is None]
+        if not free:
             raise RuntimeError("more strands at once than the instance has processes")
-        self.slots[free].strand = strand
-        return free
+        preferred = self._preferred(strand)
+        return preferred if preferred in free else free[0]
 
     def _preferred(self, strand: Strand) -> int:
         """process2.1 is process 2 of the model if that is free, so that traces can be followed by name."""
@@ -248,20 +255,21 @@ class Monitor:
         stage = self.state.read("stage", slot)
         told = "STARTED" if event.action == "start" or event.details["started"] else "INTENDED"
         if stage != told:
-            self.objection = Objection(ANSWER, f"{event.action} is told as {told}, and the executor says {stage}")
+            removed = ("ask-before-restart",) if event.action == "look_up" else ()
+            what = f"{event.action} is told as {told}, and the executor says {stage}"
+            self.objection = Objection(ANSWER, what, removed)
         self._check_token(event, strand)
 
     def _expect_look_up(self, slot: int, answer: bool) -> None:
         stage = self.state.read("stage", slot)
         if (stage == "STARTED") != answer:
-            protection = "ask-before-restart"
-            self.objection = Objection(ANSWER, f"the executor says {answer} of a key that is {stage}", protection)
+            self.objection = Objection(START, f"the executor says {answer} of a key that is {stage}")
 
     def _issue(self, event: Event, strand: Strand) -> None:
         last = self.issued.get(event.task, 0)
         if event.token <= last:
             what = f"{event.action} under token {event.token}, and {last} was issued before"
-            self.objection = Objection(RULE, what, "token-per-acquisition", "a_lost_lease_stays_lost")
+            self.objection = Objection(RULE, what, ("token-per-acquisition",), "a_lost_lease_stays_lost")
         self.issued[event.task] = max(event.token, last)
         if event.action == "claim":
             self.slots[self.slot(strand)].token = event.token
@@ -270,7 +278,7 @@ class Monitor:
         index = self.slot_of(strand)
         if index is not None and event.token not in (0, self.slots[index].token):
             what = f"{event.action} under token {event.token}, and the strand acquired {self.slots[index].token}"
-            self.objection = Objection(RULE, what, "fencing-token")
+            self.objection = Objection(RULE, what, ("fencing-token",))
 
     def _check_binding(self, event: Event) -> None:
         """A step for another command than the key is bound to is let in only where nobody can tell that it is one."""
@@ -284,7 +292,7 @@ class Monitor:
                 self.objection = Objection(ANSWER, what)
         elif known != event.fingerprint and legible and event.action != "replay":
             what = f"{event.action}: another command is let in under a key that is bound"
-            self.objection = Objection(ANSWER, what, "fingerprint", "a_result_reaches_only_its_command")
+            self.objection = Objection(RULE, what, ("fingerprint",), "a_result_reaches_only_its_command")
         elif known != event.fingerprint:
             self.bound[event.key] = event.fingerprint
 
@@ -299,7 +307,7 @@ class Monitor:
         if hidden and not details["damage"]:
             what = f"{event.action}: damage was read and the answer does not say so"
             promise = "a_degraded_read_is_reported"
-            self.objection = Objection(ANSWER, what, "degraded-read-reported", promise)
+            self.objection = Objection(ANSWER, what, ("degraded-read-reported",), promise)
             return
         wrong = self._wrong_answer(event, key)
         if wrong:

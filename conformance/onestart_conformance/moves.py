@@ -1,6 +1,7 @@
 """Moves: what a driver can let happen in a simulated world. Each is a name with arguments, and survives in a file.
 
-A gate is named by its process, kind and subject, so that a move keeps its meaning when others before it are left out.
+A gate is named by its process, its kind and the call that waits there, so that a move keeps its meaning when others before
+it are left out.
 """
 
 from __future__ import annotations
@@ -36,9 +37,15 @@ class Move:
         return f"{self.name}({', '.join(map(str, self.arguments))})"
 
 
-def find_gate(world: World, node: int, kind: str, subject: str, nth: int) -> Gate | None:
+def name_of(world: World, gate: Gate) -> tuple[int, str, str]:
+    """Process, call and kind of a gate; several may have the same."""
+    call = world.calls[gate.submission]
+    return gate.node, f"{call.name} {call.key}{' foreign' * call.foreign}", gate.kind
+
+
+def find_gate(world: World, node: int, call: str, kind: str, nth: int) -> Gate | None:
     """The gate that a move names, None if nobody waits there."""
-    found = [g for g in world.gates() if (g.node, g.kind, g.subject) == (node, kind, subject)]
+    found = [gate for gate in world.gates() if name_of(world, gate) == (node, call, kind)]
     return found[nth] if nth < len(found) else None
 
 
@@ -52,8 +59,8 @@ def _call(world: World, node: int, name: str, key: str, foreign: int) -> bool:
     return True
 
 
-def _open(world: World, node: int, kind: str, subject: str, nth: int, answer: str) -> bool:
-    gate = find_gate(world, node, kind, subject, nth)
+def _open(world: World, node: int, call: str, kind: str, nth: int, answer: str) -> bool:
+    gate = find_gate(world, node, call, kind, nth)
     if gate is None:
         return False
     if gate.kind == SLEEP:
@@ -63,10 +70,8 @@ def _open(world: World, node: int, kind: str, subject: str, nth: int, answer: st
     return True
 
 
-def _break(
-    world: World, node: int, kind: str, subject: str, nth: int, failure: str, at: int = 0, torn: int = 0
-) -> bool:
-    gate = find_gate(world, node, kind, subject, nth)
+def _break(world: World, node: int, call: str, kind: str, nth: int, failure: str, at: int = 0, torn: int = 0) -> bool:
+    gate = find_gate(world, node, call, kind, nth)
     if gate is None:
         return False
     return break_in(world, gate, Fuse(at, torn, failure == "fails"))

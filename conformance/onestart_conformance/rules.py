@@ -41,12 +41,10 @@ class Rules:
     def why_not(self, state: State, step: Step) -> str:
         return self.machine.why_not(state, step) or "it is enabled"
 
-    def forbidden_by(self, state: State, step: Step) -> str:
-        """The protection without which the step would be allowed; empty if no single one stands in the way."""
-        for protection in self.instance.model.protections:
-            if self.without(protection.name).why_not(state, step) is None:
-                return protection.name
-        return ""
+    def forbidden_by(self, state: State, step: Step) -> tuple[str, ...]:
+        """The protections without which, one by one, the step would be allowed."""
+        names = (protection.name for protection in self.instance.model.protections)
+        return tuple(name for name in names if self.without(name).why_not(state, step) is None)
 
     def forbidden_only_by(self, protection: str, state: State, step: Step) -> bool:
         """Whether nothing but this protection stands in the way of the step."""

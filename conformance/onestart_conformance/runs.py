@@ -63,7 +63,7 @@ def finish(world: World) -> None:
 
 
 def shrink(rules: Rules, moves: Sequence[Move], wanted: Objection) -> Run:
-    """The moves with as many left out as possible, while the same oracle objects for the same protection and promise.
+    """The moves with as many left out as possible, while the same oracle objects for the same protection.
 
     Delta debugging (Zeller and Hildebrandt, 2002) down to single moves, repeated until nothing more can go.
     """
@@ -95,4 +95,5 @@ def same(found: Objection | None, wanted: Objection) -> bool:
     """Whether it is the same complaint: what it says of where may differ."""
     if found is None:
         return False
-    return (found.oracle, found.protection, found.promise) == (wanted.oracle, wanted.protection, wanted.promise)
+    shared = set(found.protections) & set(wanted.protections)
+    return found.oracle == wanted.oracle and bool(shared or found.protections == wanted.protections)

@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, TypeVar
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from onestart import Answer, Command, Event
 from onestart.jsonl.ledger import JsonlLedger
@@ -143,7 +143,9 @@ class World:
         """All processes die, and what was not synced may be lost."""
         for index in range(len(self.nodes)):
             self.kill(index)
+        acknowledged = self.disk.snapshot()
         self.disk.power_failure(random.Random(seed))  # noqa: S311
+        self.sealed = {path: data for path, data in self.disk.snapshot().items() if path in acknowledged}
 
     def pass_time(self, seconds: float) -> None:
         self.time.seconds += seconds
@@ -171,8 +173,10 @@ class World:
     # What the judge is told --------------------------------------------------------------------------------------
 
     def _observe(self, event: Event) -> None:
-        self.events.append(event)
         call = self.calls.get(SUBMISSION.get())
+        event = self._identified(event, call)
+        self.events.append(event)
+        self._look_at_bytes()
         if call is not None:
             call.strand = (event.process, event.strand)
             if event.key == call.key and "reason" in event.details and "outcome" in event.details:
@@ -182,6 +186,23 @@ class World:
         if event.action == "dropped" and self.before_dropping is not None:
             self.before_dropping()
         self.monitor.observe(event)
+
+    def _identified(self, event: Event, call: Call | None) -> Event:
+        """The event with the world's own name for the command: the library's fingerprint may be what is wrong."""
+        if call is not None and call.name == "submit":
+            return evolve(event, fingerprint=f"{call.key}, {'another' if call.foreign else 'its own'} command")
+        of = {
+            c.fingerprint: f"{k}, {'another' if foreign else 'its own'} command"
+            for (k, foreign), c in self.commands.items()
+        }
+        known = of.get(event.fingerprint, "") if len(of) == len(self.commands) else ""
+        return evolve(event, fingerprint=known)
+
+    def _look_at_bytes(self) -> None:
+        snapshot = self.disk.snapshot()
+        for objection in compare_bytes(self.sealed, snapshot):
+            self.object_to(objection)
+        self.sealed = snapshot
 
     def _asked(self, asked: Asked) -> None:
         call = self.calls[asked.submission]
@@ -202,6 +223,7 @@ class World:
 
     def compare(self) -> None:
         """Compare all six layers with the model."""
+        self._look_at_bytes()
         if self.objection is not None:
             return
         for objection in self._differences():
@@ -214,9 +236,6 @@ class World:
         callbacks = sum(len(node.callbacks) for node in (*self.nodes, *self.gone))
         if callbacks != self.entered:
             yield Objection(CALLBACK, f"the callback ran {callbacks} times, and {self.entered} events tell of it")
-        snapshot = self.disk.snapshot()
-        yield from compare_bytes(self.sealed, snapshot)
-        self.sealed = snapshot
         yield from self.read(lambda view: list(self.compare_with(state, view)))
 
     def compare_with(self, state: State, view: View) -> Iterable[Objection]:

@@ -149,6 +149,7 @@ def findings(view: View, key: str, task: str) -> tuple[Finding, ...]:
         ("receipts", view.receipt(key).health, view.receipt(key).where),
         ("attempts", view.attempt(key).health, view.attempt(key).where),
         ("sessions", view.session(key).health, view.session(key).where),
+        ("approvals", view.approval(key).health, view.approval(key).where),
         ("leases", view.lease(task).health, view.lease(task).where),
     )
     met = tuple(Finding(store, health, where) for store, health, where in read if health.degraded)

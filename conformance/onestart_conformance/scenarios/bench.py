@@ -64,10 +64,14 @@ ROUND_TWO = Equipment(lenient=True)
 
 @frozen
 class Layers:
-    """The six layers, counted apart. bytes: reading changed none. read: the state that the reader in place loads."""
+    """The six layers, counted apart.
+
+    bytes: whether all are as they were recorded. read: the state of the receipt that the reader in place loaded, "-" if
+    it was not asked.
+    """
 
     bytes: bool
-    read: str | None
+    read: str
     callback: int
     attempt: int
     start: int
@@ -119,8 +123,8 @@ class Process:
 class Bench:
     """equipment: what this run has. wholly: damage leaves nothing of a line, so that it does not show whose it was.
 
-    kept: whether every reading left the bytes as they were. harmed: keys whose records were damaged, "" for damage
-    that is nobody's. sealed: what was on the disk after the last damage. read: the state that was loaded last.
+    kept: whether every reading left the bytes as they were. rewritten: what became of recorded bytes that are not as
+    they were. harmed: keys whose records were damaged, "" for damage that is nobody's. read: the state loaded last.
     """
 
     equipment: Equipment
@@ -132,9 +136,10 @@ class Bench:
     events: list[Event] = field(factory=list)
     heard: list[Heard] = field(factory=list)
     harmed: set[str] = field(factory=set)
-    sealed: dict[str, bytes] = field(factory=dict)
     kept: bool = True
-    read: str | None = None
+    rewritten: list[str] = field(factory=list)
+    read: str = "-"
+    _sealed: dict[str, bytes] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         self.new_process("process-1")
@@ -175,6 +180,8 @@ class Bench:
         tasks = [self.loop.create_task(each) for each in work]
         self.loop.rest()
         assert all(task.done() for task in tasks), "nothing here waits for anything else"
+        self.rewritten += [objection.what for objection in compare_bytes(self._sealed, self.disk.snapshot())]
+        self._sealed = self.disk.snapshot()
         return [task.result() for task in tasks]
 
     def _kernel(self) -> Chain:
@@ -187,9 +194,9 @@ class Bench:
         return answers
 
     def damage(self, key: str) -> None:
-        """Damage was made to records of the key. What was written until now has to stay as it is from here on."""
+        """Damage was made to records of the key, and has to stay as it is from here on."""
         self.harmed.add(key)
-        self.sealed = self.disk.snapshot()
+        self._sealed = self.disk.snapshot()
 
     # What is seen ------------------------------------------------------------------------------------------------
 
@@ -198,7 +205,8 @@ class Bench:
         before = self.disk.snapshot()
         ledger = self.equipment.ledger(RefusingFiles(self.disk))
         found = self.run(ledger.step(lambda view: (None, look(view))))[0]
-        self.kept &= self.disk.snapshot() == before
+        after = self.disk.snapshot()
+        self.kept &= all(after.get(path) == data for path, data in before.items())
         return found
 
     def load(self, key: str) -> str | None:
@@ -208,8 +216,9 @@ class Bench:
             newest = view.receipt(key).newest
             return newest.state if newest else None
 
-        self.read = self.look(state)
-        return self.read
+        loaded = self.look(state)
+        self.read = loaded or "nothing"
+        return loaded
 
     def attempts(self) -> list[str | None]:
         """How each attempt stands, in the order in which they were created."""
@@ -217,10 +226,6 @@ class Bench:
         keys = list(stores.journals["attempts"].places("attempt"))
         created = [key for key in keys if any(record.state != "closed" for record in stores.attempt(key).records)]
         return [attempt_status(stores, key) for key in created]
-
-    def rewritten(self) -> list[str]:
-        """What has become of the recorded bytes, if not all of them are as they were."""
-        return [objection.what for objection in compare_bytes(self.sealed, self.disk.snapshot())]
 
     @property
     def callbacks(self) -> int:
@@ -241,7 +246,7 @@ class Bench:
     def layers(self) -> Layers:
         """Where the run has got to, layer by layer."""
         return Layers(
-            bytes=self.kept and not self.rewritten(),
+            bytes=self.kept and not self.rewritten,
             read=self.read,
             callback=self.callbacks,
             attempt=len(self.attempts()),

@@ -33,7 +33,7 @@ _OUTCOME = "the outcome of a write is unknown, so open the ledger anew"
 
 
 class Entry(NamedTuple):
-    """Where a record's line is. length: 0 if it is gone. health: at best; reading it again may show worse."""
+    """Where a record's line is. length: with its newline, 0 if it is gone. health: at best; it may read worse now."""
 
     seq: int
     offset: int
@@ -180,7 +180,7 @@ class Journal:
         if line.seq and line.kind in self._kinds:
             self._add(line, raw, offset, health)
         else:
-            self.pending.append(Entry(self._presumed(), offset, len(raw), self._newlines + 1, health))
+            self.pending.append(Entry(self._presumed(), offset, len(raw) + 1, self._newlines + 1, health))
             self.count += 1
             self._last, self._last_offset = raw, offset
 
@@ -191,7 +191,7 @@ class Journal:
         if line.seq != self.last_seq + 1 or self.pending:
             self._settle(line)
         owner = line.owner
-        self._own(owner, Entry(line.seq, offset, len(raw), self._newlines + 1, health))
+        self._own(owner, Entry(line.seq, offset, len(raw) + 1, self._newlines + 1, health))
         self.count += 1
         if line.seq >= self.last_seq:
             self.last_seq, self._prev = line.seq, owner
@@ -241,7 +241,7 @@ class Journal:
         """The line as it is in the file now; damaged if it is not what it was known as. Raises OSError."""
         if not entry.length:
             return CORRUPT
-        raw = self._files.read(self._path, entry.offset, entry.length + 1)
+        raw = self._files.read(self._path, entry.offset, entry.length)
         line = decode(raw[:-1])
         known = raw[-1:] == b"\n" and entry.health is Health.INTACT and line.seq == entry.seq and line.place == where
         return line if known or line.health is not Health.INTACT else CORRUPT

@@ -16,7 +16,6 @@ from onestart.records import Record
 
 T = TypeVar("T")
 
-_LOOKS = 5
 MARKER = "ledger.json"
 LOCK = "lock"
 _FORMAT, _VERSION = "onestart-ledger", 1
@@ -146,9 +145,7 @@ def open_for_reading(path: str | os.PathLike[str], files: Files | None = None) -
     if inspect(files, folder) is None:
         raise NotALedgerError(f"{folder} holds no ledger")
     stores = Stores(folder, files, durable=False)
-    for _ in range(_LOOKS):  # a store that was read early may have gone on before one that refers to it was read
-        if stores.look_again():
-            break
+    stores.look()
     return stores
 
 

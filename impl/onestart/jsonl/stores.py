@@ -75,16 +75,18 @@ class Stores:
                     self._unmet.setdefault(where, set()).add(seq)
         self._fresh.clear()
 
-    def look_again(self) -> bool:
-        """Read what was appended since, without the lock; whether nothing is missing that another store has seen."""
+    def look(self) -> None:
+        """Read all without the lock: a store may go on after it was read, and before one that refers to it is read.
+
+        Therefore a record is missing only if it still is when all stores are read for the second time.
+        """
         self.refresh()
-        for where, seqs in list(self._unmet.items()):
-            journal = self._of[where[0]]
-            left = {seq for seq in seqs if not journal.has(where, seq)}
-            self._unmet[where] = left
-            if not left:
-                del self._unmet[where]
-        return not self._unmet
+        suspected = {where: set(seqs) for where, seqs in self._unmet.items()}
+        self.refresh()
+        missing = {
+            where: {seq for seq in seqs if not self._of[where[0]].has(where, seq)} for where, seqs in suspected.items()
+        }
+        self._unmet = {where: seqs for where, seqs in missing.items() if seqs}
 
     def append(self, record: Record) -> None:
         """Record it, durable when this returns. Raises LedgerUnavailableError; it may then be there or not."""

@@ -1,0 +1,202 @@
+"""Several event logs as one sequence: in the order of the ledger's records, as far as it is known.
+
+A step that wrote a record has a number of its own. A read carries the number of the last record that it saw, and so do
+a start and a look-up, which may have happened at any time between two steps of their strand; they are taken as early as
+possible, which is right because the executor refuses whoever comes later with an older token.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from attrs import define, field
+
+from onestart import Event
+from onestart.eventlog import EventLogError, EventReader, Header, read_events
+
+WINDOW = 1000
+MOST_MISSING = 1 << 16
+MOST_OPEN = 200
+
+WRITES = frozenset(
+    (
+        *("accept", "refuse", "cancel", "report_closed", "report_dispatched"),
+        *("offer", "claim", "intend", "note", "record", "give_up", "renew", "withdraw"),
+        *("cancel_session", "reconcile", "release", "settle", "repair_lease"),
+    )
+)
+
+Key = tuple[int, int, int, int]
+
+
+class Told(NamedTuple):
+    """An event and where it was told."""
+
+    event: Event
+    path: str
+    line: int
+
+    @property
+    def where(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+@define
+class Numbers:
+    """Which record numbers no event tells of. floor: up to there nothing is known. fell: how often the count fell."""
+
+    top: int = 0
+    floor: int = 0
+    fell: int = 0
+    missing: list[int] = field(factory=list)
+
+    def take(self, number: int, *, wrote: bool, sure: bool = True) -> bool:
+        """Take note of an event's number. False if it was taken before, so the ledger must have lost records.
+
+        sure: whether an event that wrote is known to have written.
+        """
+        if number > self.top:
+            self._jump(number, wrote=wrote)
+            return True
+        if not wrote:
+            return True
+        at = bisect_left(self.missing, number)
+        if self.missing[at : at + 1] == [number]:
+            del self.missing[at]
+            return True
+        if number <= self.floor or not sure:
+            return True
+        self.missing.clear()
+        self.top = self.floor = number
+        self.fell += 1
+        return False
+
+    def _jump(self, number: int, *, wrote: bool) -> None:
+        if number - self.top > MOST_MISSING:
+            self.missing.clear()
+            self.floor = number
+        elif number > self.top + wrote:
+            self.missing.extend(range(self.top + 1, number + 1 - wrote))
+        self.top = number
+        if len(self.missing) > MOST_MISSING:
+            half = len(self.missing) // 2
+            self.floor = self.missing[half - 1]
+            del self.missing[:half]
+
+    def between(self, low: int, high: int) -> bool:
+        """Whether a record above `low`, up to `high`, may be one that no event tells of."""
+        at = bisect_right(self.missing, low)
+        return low < self.floor or (at < len(self.missing) and self.missing[at] <= high)
+
+    def use(self, low: int, high: int) -> None:
+        """Such a record is accounted for."""
+        at = bisect_right(self.missing, low)
+        if at < len(self.missing) and self.missing[at] <= high:
+            del self.missing[at]
+
+
+class _Source:
+    """One log, with the event that is next. Between its first event and its turn the file is closed."""
+
+    def __init__(self, path: str, opened: Callable[[str], None]) -> None:
+        self.reader: EventReader = read_events(path)
+        self._opened = opened
+        self.head: Told | None = None
+        self.advance()
+        self.reader.close()
+
+    def advance(self) -> None:
+        reader = self.reader
+        for item in reader:
+            if not isinstance(item, Header):
+                self.head = Told(item, reader.path, reader.line)
+                return
+            if item.lost:
+                where = f"{reader.path}:{reader.line}"
+                raise EventLogError(f"{where}: {item.lost} events could not be written there, so nothing can be said")
+            self._opened(item.process)
+        self.head = None
+
+
+class Merge:
+    """Iterates over the events of all logs, with memory for a window of them.
+
+    opened: is told of the process of each header. window: how many events of all logs a line may come too late.
+    Raises EventLogError, also at once.
+    """
+
+    def __init__(self, paths: Sequence[str], opened: Callable[[str], None], window: int = WINDOW) -> None:
+        self.numbers = Numbers()
+        self._window = window
+        self._era = 0
+        self._last: dict[tuple[str, int], tuple[int, Key]] = {}
+        self._sources = [_Source(path, opened) for path in paths]
+        self.size = sum(os.path.getsize(path) for path in paths)
+
+    @property
+    def read(self) -> int:
+        """How many bytes have been read."""
+        return sum(source.reader.offset for source in self._sources)
+
+    @property
+    def torn(self) -> list[str]:
+        """Where lines were cut off."""
+        return [f"{s.reader.path}:{line}" for s in self._sources for line in s.reader.torn]
+
+    def __iter__(self) -> Iterator[Told]:
+        waiting: list[tuple[Key, Told]] = []
+        for arrival, told in enumerate(self._fed()):
+            heapq.heappush(waiting, (self._place(told.event, arrival), told))
+            if len(waiting) > self._window:
+                yield self._next(waiting)
+        while waiting:
+            yield self._next(waiting)
+
+    def _next(self, waiting: list[tuple[Key, Told]]) -> Told:
+        _, told = heapq.heappop(waiting)
+        strand = (told.event.process, told.event.strand)
+        left, key = self._last[strand]
+        if left == 1:
+            del self._last[strand]
+        else:
+            self._last[strand] = (left - 1, key)
+        return told
+
+    def _place(self, event: Event, arrival: int) -> Key:
+        """Where an event belongs: by record number, whoever wrote the record first; a strand's own order is kept."""
+        wrote = event.action in WRITES
+        # A `record` that found a session has written nothing, so its number may be another step's.
+        if not self.numbers.take(event.order, wrote=wrote, sure=event.action != "record"):
+            self._era += 1
+        key = (self._era, event.order, 0 if wrote else 1, arrival)
+        strand = (event.process, event.strand)
+        waiting, last = self._last.get(strand, (0, key))
+        if last > key:
+            key = (*last[:3], arrival)
+        self._last[strand] = (waiting + 1, key)
+        return key
+
+    def _fed(self) -> Iterator[Told]:
+        """The events of all logs, from whichever is the furthest behind."""
+        heads: list[tuple[int, float, int]] = []
+        for number in range(len(self._sources)):
+            self._push(heads, number)
+        while heads:
+            _, _, number = heads[0]
+            source = self._sources[number]
+            assert source.head is not None
+            yield source.head
+            source.advance()
+            if len(self._sources) > MOST_OPEN:
+                source.reader.close()
+            heapq.heappop(heads)
+            self._push(heads, number)
+
+    def _push(self, heads: list[tuple[int, float, int]], number: int) -> None:
+        head = self._sources[number].head
+        if head is not None:
+            heapq.heappush(heads, (head.event.order, head.event.at, number))
