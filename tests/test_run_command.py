@@ -13,13 +13,16 @@ from pathlib import Path
 
 import pytest
 
+from onestart.eventlog import Header, read_events
+from onestart.events import Event
+
 DEADLINE = 60.0
 MAIN = "from onestart.command_line import main; main()"
 
 # Kills itself once so many steps of the ledger are done, or at a point of the executor.
 CRASHING = """
 import os, sys
-from onestart import launches
+from onestart import Chain, launches
 from onestart.jsonl.ledger import JsonlLedger
 point, left = sys.argv.pop(1), 0
 if point.isdigit():
@@ -45,6 +48,8 @@ elif point == "before it is noted":
     launches._append = kill
 elif point == "before its end is recorded":
     launches.Launches.ended = kill
+elif point == "before the task is free":
+    Chain.reconcile = kill
 from onestart.command_line import main
 main()
 """
@@ -269,6 +274,13 @@ def test_killed_from_outside_it_starts_once(place: Place, moment: str) -> None:
     assert place.starts == 1 or again[0] == 75
 
 
+def test_who_finds_it_ended_frees_its_task(place: Place) -> None:
+    assert place.run("key", *counting(), source=CRASHING, before=("before the task is free",))[0] == -9
+    assert place.run("key", *counting())[0] == 7
+    assert '"state":"ended"' in (place.ledger / "attempts.jsonl").read_text()
+    assert '"holder":null' in (place.ledger / "leases.jsonl").read_text().splitlines()[-1]
+
+
 def test_killed_twice_and_raced_it_starts_once(place: Place) -> None:
     for point in ("4", "7", "before the mark"):
         place.run("--lease", "0.2", "key", *counting(), source=CRASHING, before=(point,))
@@ -400,10 +412,11 @@ def test_the_answer_as_json(place: Place) -> None:
 def test_events_are_logged(place: Place) -> None:
     place.run("--log", "events", "key", *counting())
     place.run("--log", "events", "key", *counting())
-    events = [json.loads(line) for line in (place.folder / "events").read_text().splitlines()]
-    assert [event["action"] for event in events].count("start") == 1
-    assert {event["key"] for event in events} == {"key"}
-    assert len({event["process"] for event in events}) == 2
+    items = list(read_events(place.folder / "events"))
+    events = [item for item in items if isinstance(item, Event)]
+    assert [event.action for event in events].count("start") == 1
+    assert {event.key for event in events} == {"key"}
+    assert len({item.process for item in items if isinstance(item, Header)}) == 2
 
 
 def test_a_log_that_cannot_be_written_stops_nothing(place: Place) -> None:

@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 
 from attrs import evolve, frozen
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from onestart_conformance.choices import Allowed
+from onestart_conformance.choices import SWARMED, Allowed, kind_of
 from onestart_conformance.faults.fault import Fault, seeded
+from onestart_conformance.judgement import Objection
 from onestart_conformance.machine import MOST_STEPS, ObjectedError, Tally, draws, drive, swarms
 from onestart_conformance.rules import Rules
-from onestart_conformance.runs import Run, shrink
+from onestart_conformance.runs import Run, same, shrink
+from onestart_model.instance import Instance
 
 EXAMPLES = 2000
+LONG = 12  # steps: a story that takes more is looked for again in a smaller world
+SHORT, AGAIN = 40, 150
+SMALLER = ((1, 1), (1, 2), (2, 1), (2, 2))
 
 
 @frozen
 class Campaign:
     """run: the shrunk run that the named oracle objects to, None if there was none.
 
-    others: objections of other oracles, or for other reasons, that came on the way, by oracle.
+    instance: of the world that the run is in. others: objections of other oracles, or for other reasons, that came on the way, by oracle.
     """
 
     fault: Fault | None
     seed: int
     tally: Tally
     run: Run | None
+    instance: Instance
     others: Counter[str]
 
 
@@ -60,10 +67,46 @@ def campaign(rules: Rules, *, fault: Fault | None = None, number: int = 0, examp
         try:
             run()
         except ObjectedError:
-            return Campaign(fault, number, tally, _shrunk(rules, tally), others)
-    return Campaign(fault, number, tally, None, others)
+            return Campaign(fault, number, tally, *_shortest(rules, fault, number, tally), others)
+    return Campaign(fault, number, tally, None, rules.instance, others)
 
 
-def _shrunk(rules: Rules, tally: Tally) -> Run:
+def _shortest(rules: Rules, fault: Fault | None, number: int, tally: Tally) -> tuple[Run, Instance]:
+    """The story, shrunk; a long one is looked for again in smaller worlds with nothing in them but what it uses."""
     assert tally.objection is not None
-    return shrink(rules, tally.found, tally.objection)
+    best, instance = shrink(rules, tally.found, tally.objection), rules.instance
+    uses = frozenset(fault.uses if fault else ())
+    kinds = frozenset(kind_of(move) for move in best.moves) & frozenset(SWARMED)
+    for keys, processes in SMALLER:
+        if len(best.steps) <= LONG:
+            break
+        smaller = Rules(resized(instance, keys, processes))
+        for allowed in (Allowed(kinds, calls=1), Allowed(uses, calls=1)):
+            run = _found_in(smaller, allowed, fault, number, tally.objection)
+            if run is not None and len(run.steps) < len(best.steps):
+                best, instance = run, smaller.instance
+    return best, instance
+
+
+def _found_in(rules: Rules, allowed: Allowed, fault: Fault | None, number: int, wanted: Objection) -> Run | None:
+    careless = fault is not None and fault.careless
+    chance = random.Random(number)  # noqa: S311
+    best: Run | None = None
+    for _ in range(AGAIN):
+        tally = Tally()
+        steps = [chance.randrange(2**24) for _ in range(SHORT)]
+        try:
+            drive(rules, steps, evolve(allowed, careless=careless, favor=chance.getrandbits(64)), tally)
+        except ObjectedError as error:
+            if same(error.objection, wanted):
+                run = shrink(rules, tally.found, error.objection)
+                best = run if best is None or len(run.steps) < len(best.steps) else best
+                if len(best.steps) <= LONG:
+                    break
+    return best
+
+
+def resized(instance: Instance, keys: int, processes: int) -> Instance:
+    """The instance with fewer keys, all of one task, and fewer processes."""
+    sizes = {"Key": keys, "Process": processes, "Task": 1}
+    return Instance.of(instance.model, sizes=sizes, fixed={"task": (0,) * keys}, without=instance.without)

@@ -55,6 +55,7 @@ AIMS: Mapping[str, tuple[str, ...]] = {
 
 WEIGHTS: Mapping[str, int] = {"go": 24, "submit": 5, "finish": 2, "reconcile": 2, "die": 2, "break": 2, "pass_time": 2}
 
+STRIDE = 8
 SWARMED = tuple(sorted({kind for kinds in AIMS.values() for kind in kinds} - {"go", "submit"}))
 
 
@@ -62,18 +63,34 @@ SWARMED = tuple(sorted({kind for kinds in AIMS.values() for kind in kinds} - {"g
 class Allowed:
     """What a run may use. Swarms of runs with different ones find more than runs with everything.
 
-    kinds: of moves. calls: at most this many are under way at once in one process. careless: an operator settles a key
+    kinds: of moves. calls: at most this many are under way at once in one process. favor: says which process is
+    ahead of the others, and when; the longer one stands still, the more it misses. careless: an operator settles a key
     without having looked.
     """
 
     kinds: frozenset[str] = frozenset(SWARMED)
     calls: int = 2
+    favor: int = 0
     careless: bool = False
+
+    def ahead(self, step: int, processes: int) -> int:
+        """The process that is ahead at a step."""
+        return (self.favor >> 2 * (step // STRIDE)) % processes
 
     def choices(self) -> tuple[str, ...]:
         """The kinds, each as often as its weight."""
         kinds = ("go", "submit", *sorted(self.kinds))
         return tuple(kind for kind in kinds for _ in range(WEIGHTS.get(kind, 1)))
+
+
+def kind_of(move: Move) -> str:
+    """Which kind a move is of."""
+    if move.name == "call":
+        return "foreign" if move.arguments[3] else str(move.arguments[1])
+    if move.name == "open":
+        kind, answer = move.arguments[2], str(move.arguments[4])
+        return {SLEEP: "wake"}.get(str(kind), {"needs approval": "approval"}.get(answer, answer))
+    return move.name
 
 
 def without_aim(model: Model) -> tuple[str, ...]:

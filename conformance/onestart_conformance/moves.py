@@ -1,7 +1,7 @@
 """Moves: what a driver can let happen in a simulated world. Each is a name with arguments, and survives in a file.
 
-A gate is named by its process, its kind and the call that waits there, so that a move keeps its meaning when others before
-it are left out.
+A gate is named by its process, its kind and the call that waits there, so that a move keeps its meaning when others
+before it are left out.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from onestart.eventlog import EventLogError, EventReader, Header, read_events
 WINDOW = 1000
 MOST_MISSING = 1 << 16
 MOST_OPEN = 200
+MOST_USED = 100
 
 WRITES = frozenset(
     (
@@ -47,12 +48,16 @@ class Told(NamedTuple):
 
 @define
 class Numbers:
-    """Which record numbers no event tells of. floor: up to there nothing is known. fell: how often the count fell."""
+    """Which record numbers no event tells of. floor: up to there nothing is known. fell: how often the count fell.
+
+    used: those of steps that were assumed.
+    """
 
     top: int = 0
     floor: int = 0
     fell: int = 0
     missing: list[int] = field(factory=list)
+    used: list[int] = field(factory=list)
 
     def take(self, number: int, *, wrote: bool, sure: bool = True) -> bool:
         """Take note of an event's number. False if it was taken before, so the ledger must have lost records.
@@ -69,6 +74,9 @@ class Numbers:
             del self.missing[at]
             return True
         if number <= self.floor or not sure:
+            return True
+        if number in self.used:
+            self.used.remove(number)
             return True
         self.missing.clear()
         self.top = self.floor = number
@@ -90,13 +98,14 @@ class Numbers:
     def between(self, low: int, high: int) -> bool:
         """Whether a record above `low`, up to `high`, may be one that no event tells of."""
         at = bisect_right(self.missing, low)
-        return low < self.floor or (at < len(self.missing) and self.missing[at] <= high)
+        unknown = low < self.floor or (high < low and self.fell > 0)
+        return unknown or (at < len(self.missing) and self.missing[at] <= high)
 
     def use(self, low: int, high: int) -> None:
-        """Such a record is accounted for."""
+        """Such a record is accounted for, though its event may still come."""
         at = bisect_right(self.missing, low)
         if at < len(self.missing) and self.missing[at] <= high:
-            del self.missing[at]
+            self.used = [*self.used[-MOST_USED:], self.missing.pop(at)]
 
 
 class _Source:

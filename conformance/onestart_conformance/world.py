@@ -29,6 +29,10 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
+def _identity(key: str, foreign: bool) -> str:
+    return f"{key}, {'another' if foreign else 'its own'} command"
+
+
 async def at_once(function: Callable[[], R]) -> R:
     """How a ledger runs its work where nobody else is about."""
     return function()

@@ -15,7 +15,7 @@ from onestart import evidence
 from onestart.answers import Answer, Outcome, Reason, Result
 from onestart.command import Bound, Command
 from onestart.evidence import ReceiptState
-from onestart.health import Health
+from onestart.health import Finding, Health
 from onestart.outside import Decision, Outside, Strand
 from onestart.ports import LedgerUnavailableError, Ruling, View
 from onestart.records import Attempt, Receipt
@@ -43,7 +43,8 @@ class Kernel:
         except LedgerUnavailableError as error:
             self.outside.tell("dropped", strand, error=str(error))
             reason = Reason.RECEIPTS_UNAVAILABLE if error.store == "receipts" else Reason.STORE_UNAVAILABLE
-            return Answer(command.key, Outcome.HELD, reason, detail=str(error))
+            unread = Finding(error.store, Health.UNAVAILABLE, "")
+            return Answer(command.key, Outcome.HELD, reason, findings=(unread,), detail=str(error))
 
     async def _once(self, strand: Strand, command: Command) -> Answer | None:
         received = await self.outside.step(strand, partial(receive, command=command, strand=strand))

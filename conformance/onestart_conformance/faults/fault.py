@@ -15,10 +15,11 @@ Patch = tuple[Any, str, Any]
 
 @frozen
 class Fault:
-    """promise: of the model, that is at stake. oracle: which one must object, and for which removed protection, if any.
+    """promise: of the model, that is at stake. oracle: which one must object.
 
-    patches: what is put in place of what, made anew for each run. uses: kinds of moves without which it cannot show;
-    careless: an operator does not look first. A fault that removes a protection bears its name.
+    protection: the one that the oracle must miss, if it can tell. patches: what is put in place of what, made anew for
+    each run. uses: kinds of moves without which it cannot show. careless: an operator does not look first. A fault that
+    removes a protection of the model bears its name.
     """
 
     name: str

@@ -326,7 +326,7 @@ def removed() -> Iterator[Fault]:
         ONE_START,
         START,
         _lookup_bars_older_starts,
-        "lookup-bars-older-starts",
+        "executor-fence",
         ("pass_time",),
     )
     yield Fault(

@@ -9,7 +9,7 @@ import shutil
 import signal
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from attrs import define, field, frozen
@@ -17,13 +17,16 @@ from attrs import define, field, frozen
 from onestart.answers import Answer, Outcome, Reason
 from onestart.chain import Chain
 from onestart.command import BadCommandError, Command, escaped
-from onestart.events import Event, nobody
+from onestart.events import nobody
 from onestart.executors import CommandExecutor
 from onestart.health import Finding
 from onestart.jsonl.files import LocalFiles
 from onestart.jsonl.ledger import JsonlLedger, NotALedgerError, inspect, open_for_reading
 from onestart.ports import CannotTellError, LedgerUnavailableError, Order
 from onestart.sessions import command_on_record
+
+if TYPE_CHECKING:  # imported when it is used, because the command is to start quickly
+    from onestart.eventlog import EventLog
 
 NOT_NOW = 75  # EX_TEMPFAIL
 NEVER = 2
@@ -76,7 +79,7 @@ def run(
     command = _command(key, task or key, actor, argv)
     _check_ledger(ledger)
     _check_program(ledger, command, argv[0])
-    observer = Log(log) if log else None
+    observer = _event_log(log) if log else None
     job = Job(ledger, command, wait)
     report = asyncio.run(job.run(lease, observer))
     if observer is not None and observer.failure:
@@ -93,23 +96,6 @@ class Report:
     started: bool = False
     status: int | None = None
     notes: list[str] = field(factory=list)
-
-
-class Log:
-    """An observer that appends events to a file. A failure is kept to be told of, and stops nothing."""
-
-    def __init__(self, path: str) -> None:
-        self.failure = ""
-        try:
-            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-        except OSError as error:
-            raise click.UsageError(f"{path} cannot be written: {error.strerror}") from None
-
-    def __call__(self, event: Event) -> None:
-        try:
-            os.write(self._descriptor, json.dumps(event.to_json(), separators=(",", ":")).encode() + b"\n")
-        except OSError as error:
-            self.failure = self.failure or str(error.strerror)
 
 
 class Starter(CommandExecutor):
@@ -157,7 +143,7 @@ class Job:
     command: Command
     wait: bool
 
-    async def run(self, lease: float, observer: Log | None) -> Report:
+    async def run(self, lease: float, observer: EventLog | None) -> Report:
         executor = Starter(f"{self.ledger}/launches", self.command.key)
         executor.take_signals()
         ledger = JsonlLedger(self.ledger)
@@ -221,6 +207,15 @@ def _command(key: str, task: str, actor: str, argv: Sequence[str]) -> Command:
         raise click.UsageError(str(error)) from None
     except OSError as error:
         raise click.UsageError(f"the current folder cannot be used: {error.strerror}") from None
+
+
+def _event_log(path: str) -> EventLog:
+    from onestart.eventlog import EventLog
+
+    try:
+        return EventLog(path)
+    except OSError as error:
+        raise click.UsageError(f"{path} cannot be written: {error.strerror}") from None
 
 
 def _check_ledger(path: str) -> None:

@@ -1,0 +1,228 @@
+"""Checks event logs against the model, each task by itself: does it fit, and if not, at which event does it stop?
+
+Monitor and rules are those of the simulated world. Memory is constant, however long the logs are: each event is
+followed in a window on its task, tasks that are not in use are on disk, and logs are read as streams.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from attrs import define, field, frozen
+
+from onestart import Event
+from onestart.events import LAYERS
+from onestart_conformance.judgement import RULE, Objection
+from onestart_conformance.trace_book import IN_MEMORY, Book, Owed
+from onestart_conformance.trace_bridges import Bridges, Debts
+from onestart_conformance.trace_follower import Follower
+from onestart_conformance.trace_merge import WINDOW, Merge, Told
+from onestart_conformance.trace_scene import CRASHED, DAMAGED, UNTOLD, Note, Scene, Taken
+from onestart_conformance.trace_window import Windows
+
+MOST_STRANDS = 4096
+MOST_PENDING = 8
+EXAMPLES = 3
+TICK = 2000
+OUTSIDE = frozenset(("ruled", "start", "look_up", "stopped", "dropped"))
+ANYWHERE = frozenset(("conflict", "report", "dropped", "ruled"))
+
+Progress = Callable[[int, float], None]
+Recorder = Callable[[str, Event, Sequence[Taken], Sequence[Note]], None]
+
+
+class MisfitError(Exception):
+    """An event does not fit."""
+
+    def __init__(self, misfit: Misfit) -> None:
+        super().__init__(str(misfit.objection))
+        self.misfit = misfit
+
+
+@frozen
+class Misfit:
+    """The event that stops a log from fitting. guard: of the rule that it breaks, empty if it breaks none.
+
+    event: None if it shows only later that it does not fit. known: what the model knows at that moment.
+    """
+
+    where: str
+    event: Event | None
+    task: str
+    objection: Objection
+    guard: str = ""
+    known: tuple[str, ...] = ()
+
+
+@define
+class Report:
+    """What a check has found. notes: how often something was taken in that no event tells. examples: the first of each.
+
+    torn: where lines were cut off.
+    """
+
+    events: Counter[str] = field(factory=Counter)
+    keys: int = 0
+    tasks: int = 0
+    processes: int = 0
+    notes: Counter[str] = field(factory=Counter)
+    examples: dict[str, list[str]] = field(factory=dict)
+    torn: list[str] = field(factory=list)
+    misfit: Misfit | None = None
+
+    @property
+    def total(self) -> int:
+        return sum(self.events.values())
+
+
+@define
+class Checker:
+    """Follows a sequence of events. recorder: is told of the steps that were taken for each event."""
+
+    merge: Merge
+    book: Book
+    recorder: Recorder | None = None
+    report: Report = field(factory=Report)
+    windows: Windows = field(factory=Windows)
+    follower: Follower = field(init=False)
+    debts: Debts = field(init=False)
+    bridges: Bridges = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.follower = Follower.of(self.windows.rules)
+        self.debts = Debts(self.book)
+        self.bridges = Bridges(self.merge.numbers, self.debts)
+
+    def take(self, told: Told, only: str | None = None) -> None:
+        """Follow one event. Raises MisfitError if it, or one before it, does not fit."""
+        event = told.event
+        self.report.events[LAYERS[event.action]] += 1
+        self.book.see(event.process)
+        if event.action not in OUTSIDE:
+            debt = self.debts.speaks(event.process)
+            if debt is not None:
+                raise MisfitError(Misfit(debt.where, None, debt.task, Objection(RULE, debt.what)))
+        if event.action == "stopped":
+            return
+        key = self.book.key(event.key) if event.key else None
+        name = event.task if key is None else key.task
+        if only is not None and name != only:
+            return
+        if name != event.task and event.action not in ANYWHERE:
+            what = f"key {event.key!a} belongs to task {name!a}"
+            raise MisfitError(Misfit(told.where, event, name, Objection(RULE, what, ("fingerprint",))))
+        keys = {} if key is None else {event.key: key}
+        self._follow(told, Scene(self.book, self.windows, self.book.task(name), event.order, keys))
+
+    def _follow(self, told: Told, scene: Scene) -> None:
+        event, task = told.event, scene.task
+        brief = (event.process, event.strand, event.action, event.key, event.order, event.at)
+        if brief == task.last:
+            self._object(told, scene, Objection(RULE, "it is told twice"))
+        task.last = brief
+        if task.owed and self._came_late(told, scene):
+            return
+        begun = len(task.strands)
+        overtaken = self.bridges.overtaken(scene, event) if begun else []
+        after = self.follower.fit(scene, event)
+        if after is None:
+            objection, guard = self.follower.explain(event)
+            after = self.bridges.explained(scene, event, told.where, lambda trial: self.follower.fit(trial, event))
+            if after is None:
+                self._object(told, scene, objection, guard)
+                return
+        if overtaken:
+            after.task.pending = [*after.task.pending, *overtaken][-MOST_PENDING:]
+        self._keep(told, after)
+        self.report.notes[CRASHED] += len(after.task.strands) - begun
+
+    def _came_late(self, told: Told, scene: Scene) -> bool:
+        """Whether the event is one that was taken in before it was told."""
+        event, task = told.event, scene.task
+        strand = (event.process, event.strand)
+        owed = task.owed.pop(strand, None)
+        if owed is None or event.action in ("ruled", "dropped"):
+            return False
+        if (event.action, event.key) != (owed.action, owed.key):
+            self._object_to(owed, task.name)
+        self.report.notes[UNTOLD] -= 1
+        record = task.strands.get(strand)
+        if record is not None:
+            task.strands[strand] = record._replace(token=event.token, seen=event.order)
+        return True
+
+    def _keep(self, told: Told, scene: Scene) -> None:
+        for note in scene.notes:
+            self._note(told, note)
+            if note.kind == DAMAGED:
+                scene.task.suspected = None
+        strands = scene.task.strands
+        while len(strands) > MOST_STRANDS:
+            del strands[next(iter(strands))]
+            self.report.notes[CRASHED] += 1
+        if self.recorder is not None:
+            self.recorder(told.where, told.event, scene.taken, scene.notes)
+        scene.keep()
+
+    def _note(self, told: Told, note: Note) -> None:
+        report = self.report
+        report.notes[note.kind] += 1
+        examples = report.examples.setdefault(note.kind, [])
+        if len(examples) < EXAMPLES:
+            examples.append(f"{told.where}: {note.what}")
+        if note.wrote is not None:
+            self.merge.numbers.use(*note.wrote)
+        if note.strangers:
+            event = told.event
+            what = f"{event.action} of key {event.key!a} fits only after {note.what}, and every process goes on without"
+            self.debts.add(told.where, what, event.task, event.process)
+
+    def _object(self, told: Told, scene: Scene, objection: Objection, guard: str = "") -> None:
+        event, task = told.event, scene.task
+        suspected = task.suspected
+        if suspected is not None and "degraded-read-reported" in objection.protections:
+            self._object_to(suspected, task.name)
+        known = scene.known([event.key] if event.key else [], [(event.process, event.strand)])
+        raise MisfitError(Misfit(told.where, event, task.name, objection, guard, tuple(known)))
+
+    def _object_to(self, owed: Owed, task: str) -> None:
+        raise MisfitError(Misfit(owed.where, None, task, Objection(RULE, owed.reason)))
+
+
+def check(
+    paths: Sequence[str],
+    *,
+    window: int = WINDOW,
+    in_memory: int = IN_MEMORY,
+    progress: Progress = lambda events, share: None,
+    only: str | None = None,
+    recorder: Recorder | None = None,
+) -> Report:
+    """Check the logs of one ledger, of all its processes from its beginning.
+
+    progress: is told how many events were followed, and the share of bytes read. only: follow this task alone.
+    Raises EventLogError for what is no event log, BookError if the disk is full.
+    """
+    book = Book(in_memory)
+    try:
+        merge = Merge(paths, book.see, window)
+        checker = Checker(merge, book, recorder)
+        _run(checker, progress, only)
+        report = checker.report
+        report.keys, report.tasks, report.processes = (book.counts[what] for what in ("key", "task", "process"))
+        report.torn = merge.torn
+        return report
+    finally:
+        book.close()
+
+
+def _run(checker: Checker, progress: Progress, only: str | None) -> None:
+    merge, size = checker.merge, max(checker.merge.size, 1)
+    try:
+        for number, told in enumerate(merge, 1):
+            checker.take(told, only)
+            if number % TICK == 0:
+                progress(number, merge.read / size)
+    except MisfitError as error:
+        checker.report.misfit = error.misfit
