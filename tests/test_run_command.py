@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -13,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from onestart import Chain
 from onestart.eventlog import Header, read_events
 from onestart.events import Event
+from onestart.executors import CommandExecutor
+from onestart.jsonl import JsonlLedger
 
 DEADLINE = 60.0
 MAIN = "from onestart.command_line import main; main()"
@@ -281,6 +285,41 @@ def test_who_finds_it_ended_frees_its_task(place: Place) -> None:
     assert '"holder":null' in (place.ledger / "leases.jsonl").read_text().splitlines()[-1]
 
 
+def test_what_was_cancelled_never_starts(place: Place) -> None:
+    place.run("key", *counting(), source=CRASHING, before=("3",))
+    chain = Chain(ledger=JsonlLedger(place.ledger), executor=CommandExecutor(place.ledger / "launches"))
+    asyncio.run(chain.cancel("key"))
+    assert place.run("key", *counting()) == (2, "", "onestart: 'key' will never start: task_cancelled\n")
+    assert place.starts == 0
+
+
+def test_a_ledger_that_fails_after_the_start_loses_no_exit_code(place: Place) -> None:
+    source = f"""
+from onestart.jsonl.ledger import JsonlLedger
+from onestart.launches import Launches
+from onestart.ports import LedgerUnavailableError
+launch = Launches.launch
+def fail(*_):
+    raise LedgerUnavailableError("sessions", "No space left on device")
+def hook(*arguments):
+    launch(*arguments)
+    JsonlLedger._step = fail
+Launches.launch = hook
+{MAIN}"""
+    assert place.run("--lease", "0.5", "key", *counting(), source=source) == (
+        7,
+        "",
+        "onestart: it was started, and that could not be recorded: "
+        "the ledger cannot be used (sessions: No space left on device)\n"
+        "onestart: the task 'key' is not freed yet: sessions: No space left on device\n",
+        "onestart: the ledger is not healthy: sessions: unavailable\n",
+    )
+    end = time.monotonic() + DEADLINE
+    while (again := place.run("key", *counting()))[0] == 75:
+        assert time.monotonic() < end, again
+    assert (again[0], place.starts) == (7, 1)
+
+
 def test_killed_twice_and_raced_it_starts_once(place: Place) -> None:
     for point in ("4", "7", "before the mark"):
         place.run("--lease", "0.2", "key", *counting(), source=CRASHING, before=(point,))
@@ -393,7 +432,7 @@ def test_damage_is_reported(place: Place) -> None:
     code, _, err = place.run("key", *counting())
     assert place.starts == 1
     assert code in (7, 75)
-    assert "onestart: the ledger is damaged: receipts.jsonl:2: corrupt" in err
+    assert "onestart: the ledger is not healthy: receipts.jsonl:2: corrupt" in err
 
 
 def test_the_answer_as_json(place: Place) -> None:

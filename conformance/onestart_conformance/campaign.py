@@ -26,7 +26,8 @@ SMALLER = ((1, 1), (1, 2), (2, 1), (2, 2))
 class Campaign:
     """run: the shrunk run that the named oracle objects to, None if there was none.
 
-    instance: of the world that the run is in. others: objections of other oracles, or for other reasons, that came on the way, by oracle.
+    instance: of the world that the run is in. others: objections of other oracles, or for other reasons, that came on
+    the way, by oracle.
     """
 
     fault: Fault | None
@@ -98,7 +99,7 @@ def _found_in(rules: Rules, allowed: Allowed, fault: Fault | None, number: int, 
         try:
             drive(rules, steps, evolve(allowed, careless=careless, favor=chance.getrandbits(64)), tally)
         except ObjectedError as error:
-            if same(error.objection, wanted):
+            if same(error.objection, wanted) and (best is None or len(tally.found) < 2 * len(best.moves)):
                 run = shrink(rules, tally.found, error.objection)
                 best = run if best is None or len(run.steps) < len(best.steps) else best
                 if len(best.steps) <= LONG:

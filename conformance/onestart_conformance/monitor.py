@@ -6,7 +6,7 @@ process of the model is a strand that has entered the callback; in the kernel st
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from attrs import define, field
@@ -49,13 +49,15 @@ class Slot:
 class Monitor:
     """keys, tasks: the names that elements of the model have in the implementation.
 
-    external: whether starts and look-ups are reported by the executor itself, so that events are only compared.
+    named: what events call the command that records call by its fingerprint. external: whether starts and look-ups are
+    reported by the executor itself, so that events are only compared.
     """
 
     rules: Rules
     keys: Mapping[str, int]
     tasks: Mapping[str, int]
     external: bool = True
+    named: Callable[[str], str] = str
     state: State = field(init=False)
     objection: Objection | None = None
     steps: list[Step] = field(factory=list)
@@ -65,6 +67,7 @@ class Monitor:
     issued: dict[str, int] = field(factory=dict)
     ruled: dict[Strand, bool] = field(factory=dict)
     bound: dict[str, str] = field(factory=dict)
+    unnamed: set[str] = field(factory=set)
     results: dict[str, Mapping[str, Any]] = field(factory=dict)
     recorded_for: dict[str, str] = field(factory=dict)
     started_by: dict[str, Strand] = field(factory=dict)
@@ -137,9 +140,9 @@ class Monitor:
             receipt = view.receipt(key).newest
             if receipt is not None and receipt.result is not None:
                 self.results.setdefault(key, {"result": receipt.result})
-                self.recorded_for.setdefault(key, receipt.fingerprint)
+                self.recorded_for.setdefault(key, self.named(receipt.fingerprint))
             if receipt is not None:
-                self.bound.setdefault(key, receipt.fingerprint)
+                self.bound.setdefault(key, self.named(receipt.fingerprint))
         self._free()
 
     def look_at_leases(self, view: View) -> None:
@@ -282,7 +285,9 @@ class Monitor:
 
     def _check_binding(self, event: Event) -> None:
         """A step for another command than the key is bound to is let in only where nobody can tell that it is one."""
-        if event.action not in BINDING or not event.fingerprint or event.key not in self.keys:
+        if event.action in OF_KEY and not event.fingerprint:
+            self.unnamed.add(event.key)  # the newest record does not say what the key is bound to
+        if event.action not in BINDING or not event.fingerprint or event.key in self.unnamed:
             return
         known = self.bound.setdefault(event.key, event.fingerprint)
         legible = self._legible(self.keys[event.key])

@@ -23,7 +23,11 @@ LEASE = 30.0
 
 @define(eq=False)
 class Call:
-    """A call of the chain's public face that is under way. key: what it is about. foreign: by another actor."""
+    """A call of the chain's public face that is under way. key: what it is about. foreign: by another actor.
+
+    strand, told: who it is in events, and the last one that tells of an answer. last: the action of the last event, and
+    what governance said. rounds: how often it has asked governance.
+    """
 
     number: int
     node: int
@@ -33,6 +37,8 @@ class Call:
     task: Any = field(repr=False)
     strand: tuple[str, int] | None = None
     told: Event | None = None
+    last: tuple[str, bool] = ("", False)
+    rounds: int = 0
 
 
 @define(eq=False)

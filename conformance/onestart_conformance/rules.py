@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from onestart_model.execution import Machine, State, Step
+from onestart_model.execution import Machine, State, Step, renumber_stamps
 from onestart_model.expression import RuleError
 from onestart_model.instance import Instance
 from onestart_model.rules import INVARIANT, STEP
@@ -30,10 +30,10 @@ class Rules:
         return next(self.machine.initial_states())
 
     def _apply(self, state: State, step: Step) -> State | None:
-        """The state after the step, None if it is not enabled."""
+        """The state after the step with its stamps renumbered, so that equal states are equal; None if not enabled."""
         if self.machine.why_not(state, step) is not None:
             return None
-        return self.machine.successor(state, step)
+        return renumber_stamps(self.machine.successor(state, step))
 
     def enabled(self, state: State, step: Step) -> bool:
         return self.apply(state, step) is not None

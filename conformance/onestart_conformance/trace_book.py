@@ -66,7 +66,7 @@ class Owed(NamedTuple):
 class KeyRecord:
     """cells: the model's values of the key. changed: the number of the record that changed them last.
 
-    bound, result, result_for, created: as the monitor has them.
+    bound, unnamed, result, result_for, created: as the monitor has them.
     """
 
     name: str
@@ -77,6 +77,7 @@ class KeyRecord:
     result: Any = None
     result_for: str | None = None
     created: bool = False
+    unnamed: bool = False
 
     def copy(self) -> KeyRecord:
         return evolve(self)
@@ -118,7 +119,8 @@ class TaskRecord:
 
 
 def _key_row(key: KeyRecord) -> list[Any]:
-    return [key.name, key.task, key.cells, key.changed, key.bound, key.result, key.result_for, key.created]
+    said = (key.bound, key.result, key.result_for, key.created, key.unnamed)
+    return [key.name, key.task, key.cells, key.changed, *said]
 
 
 def _key_of(row: list[Any]) -> KeyRecord:

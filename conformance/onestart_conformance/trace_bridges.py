@@ -254,4 +254,3 @@ class Debts:
                 self._watched[name] = left
             else:
                 del self._watched[name]
-

@@ -128,6 +128,7 @@ class Follower(Monitor):
         self.results = {} if key.result is None else {name: {"result": key.result}}
         self.recorded_for = {} if key.result_for is None else {name: key.result_for}
         self.created = {name} if key.created else set()
+        self.unnamed = {name} if key.unnamed else set()
 
     def _unload(self, scene: Scene, window: Window, key: KeyRecord, record: StrandRecord, event: Event) -> None:
         task, name = scene.task, event.key
@@ -139,6 +140,7 @@ class Follower(Monitor):
             key.result = self.results[name]["result"]
             key.result_for = self.recorded_for.get(name)
         key.created = name in self.created
+        key.unnamed = name in self.unnamed
         if event.action not in OF_NOBODY:
             self._leave(task, event)
             if event.action not in ANSWERS and event.action != "dropped":

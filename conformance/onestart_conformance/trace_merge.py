@@ -31,6 +31,9 @@ WRITES = frozenset(
     )
 )
 
+OUTSIDE = frozenset(("start", "look_up"))
+UNNUMBERED = OUTSIDE | {"ruled", "renew", "stopped", "dropped"}
+
 Key = tuple[int, int, int, int]
 
 
@@ -78,10 +81,14 @@ class Numbers:
         if number in self.used:
             self.used.remove(number)
             return True
+        self.fall(number)
+        return False
+
+    def fall(self, number: int) -> None:
+        """The ledger has lost records, so numbers begin anew."""
         self.missing.clear()
         self.top = self.floor = number
         self.fell += 1
-        return False
 
     def _jump(self, number: int, *, wrote: bool) -> None:
         if number - self.top > MOST_MISSING:
@@ -142,7 +149,8 @@ class Merge:
         self.numbers = Numbers()
         self._window = window
         self._era = 0
-        self._last: dict[tuple[str, int], tuple[int, Key]] = {}
+        self._last: dict[tuple[str, int], tuple[int, int, Key | None]] = {}
+        self._furthest: dict[str, int] = {}
         self._sources = [_Source(path, opened) for path in paths]
         self.size = sum(os.path.getsize(path) for path in paths)
 
@@ -159,7 +167,7 @@ class Merge:
     def __iter__(self) -> Iterator[Told]:
         waiting: list[tuple[Key, Told]] = []
         for arrival, told in enumerate(self._fed()):
-            heapq.heappush(waiting, (self._place(told.event, arrival), told))
+            heapq.heappush(waiting, (self._place(told, arrival), told))
             if len(waiting) > self._window:
                 yield self._next(waiting)
         while waiting:
@@ -168,25 +176,36 @@ class Merge:
     def _next(self, waiting: list[tuple[Key, Told]]) -> Told:
         _, told = heapq.heappop(waiting)
         strand = (told.event.process, told.event.strand)
-        left, key = self._last[strand]
+        left, seen, key = self._last[strand]
         if left == 1:
             del self._last[strand]
         else:
-            self._last[strand] = (left - 1, key)
+            self._last[strand] = (left - 1, seen, key)
         return told
 
-    def _place(self, event: Event, arrival: int) -> Key:
-        """Where an event belongs: by record number, whoever wrote the record first; a strand's own order is kept."""
+    def _place(self, told: Told, arrival: int) -> Key:
+        """Where an event belongs: by record number, whoever wrote the record first; a strand's own order is kept.
+
+        A read that is told late is taken where it is told, since that makes no difference to it; so when the ledger has
+        lost records, and numbers are low again, reads do not slip in front of what was before.
+        """
+        event = told.event
         wrote = event.action in WRITES
-        # A `record` that found a session has written nothing, so its number may be another step's.
-        if not self.numbers.take(event.order, wrote=wrote, sure=event.action != "record"):
-            self._era += 1
-        key = (self._era, event.order, 0 if wrote else 1, arrival)
         strand = (event.process, event.strand)
-        waiting, last = self._last.get(strand, (0, key))
-        if last > key:
+        waiting, seen, last = self._last.get(strand, (0, -1, None))
+        # A `record` that found a session has written nothing, so its number may be another step's.
+        taken = not self.numbers.take(event.order, wrote=wrote, sure=event.action != "record")
+        if taken or (event.order < seen and event.action not in UNNUMBERED):
+            if not taken:
+                self.numbers.fall(event.order)
+            self._era += 1
+            self._furthest.clear()
+        furthest = self._furthest[told.path] = max(self._furthest.get(told.path, 0), event.order)
+        order = event.order if wrote or event.action in OUTSIDE else furthest
+        key = (self._era, order, 0 if wrote else 1, arrival)
+        if last is not None and last > key:
             key = (*last[:3], arrival)
-        self._last[strand] = (waiting + 1, key)
+        self._last[strand] = (waiting + 1, max(seen, event.order), key)
         return key
 
     def _fed(self) -> Iterator[Told]:

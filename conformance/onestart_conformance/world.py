@@ -77,7 +77,7 @@ class World:
                     actor="mallory" if foreign else "alice",
                     revision=REVISION,
                 )
-        self.monitor = Monitor(self.rules, self.keys, self.tasks)
+        self.monitor = Monitor(self.rules, self.keys, self.tasks, named=self._named)
         self.engine = Engine(self._asked)
         self.nodes = [self._born(index, 1) for index in range(sizes["Process"])]
 
@@ -183,6 +183,9 @@ class World:
         self._look_at_bytes()
         if call is not None:
             call.strand = (event.process, event.strand)
+            ruled = event.action == "ruled"
+            call.last = (event.action, ruled and event.details["revision"] == event.details["expected"])
+            call.rounds += ruled
             if event.key == call.key and "reason" in event.details and "outcome" in event.details:
                 call.told = event
         if event.action == "enter":
@@ -194,13 +197,13 @@ class World:
     def _identified(self, event: Event, call: Call | None) -> Event:
         """The event with the world's own name for the command: the library's fingerprint may be what is wrong."""
         if call is not None and call.name == "submit":
-            return evolve(event, fingerprint=f"{call.key}, {'another' if call.foreign else 'its own'} command")
-        of = {
-            c.fingerprint: f"{k}, {'another' if foreign else 'its own'} command"
-            for (k, foreign), c in self.commands.items()
-        }
-        known = of.get(event.fingerprint, "") if len(of) == len(self.commands) else ""
-        return evolve(event, fingerprint=known)
+            return evolve(event, fingerprint=_identity(call.key, call.foreign))
+        return evolve(event, fingerprint=self._named(event.fingerprint))
+
+    def _named(self, fingerprint: str) -> str:
+        """The world's own name for the command with a fingerprint, empty if that does not tell."""
+        of = {command.fingerprint: _identity(*name) for name, command in self.commands.items()}
+        return of.get(fingerprint, "") if len(of) == len(self.commands) else ""
 
     def _look_at_bytes(self) -> None:
         snapshot = self.disk.snapshot()

@@ -54,11 +54,11 @@ def recorded_result(view: View, key: str) -> Result | None:
 
 
 def binding(view: View, key: str) -> frozenset[str]:
-    """The fingerprints that legible records of the key show."""
-    shown = [*view.receipt(key).records, *view.session(key).records]
-    attempt = view.attempt(key).newest
-    fingerprints = {record.fingerprint for record in (*shown, *((attempt,) if attempt else ()))}
-    return frozenset(fingerprints - {""})
+    """The fingerprints that legible records of the key show, older ones too: none of them may name another command."""
+    receipts = {record.fingerprint for record in view.receipt(key).records}
+    attempts = {record.fingerprint for record in view.attempt(key).records}
+    sessions = {record.fingerprint for record in view.session(key).records}
+    return frozenset((receipts | attempts | sessions) - {""})
 
 
 def bound_to_another(view: View, command: Command | Bound) -> bool:

@@ -73,7 +73,7 @@ async def close_and_tell(
     outside: Outside, strand: Strand, command: Command | Bound, action: str, reason: Reason
 ) -> Answer:
     """Close a command if nobody meant to start it, and answer with what it has come to."""
-    step = partial(close, command=command, action=action, reason=reason)
+    step = partial(close, command=command, action=action, reason=reason, strand=strand)
     for _ in range(ROUNDS):
         answer = await outside.step(strand, step)
         if answer is not None:
@@ -142,7 +142,9 @@ def approval(view: View, command: Command) -> tuple[str, Reason | None]:
     return reading.newest.digest, Reason.APPROVAL_STALE if stale else None
 
 
-def close(view: View, *, command: Command | Bound, action: str, reason: Reason) -> Decision[Answer | None]:
+def close(
+    view: View, *, command: Command | Bound, action: str, reason: Reason, strand: Strand
+) -> Decision[Answer | None]:
     """Close a command that nobody meant to start, then record that as its result; a started one keeps its start.
 
     None: the closing is on record, and this is to be called again for the answer. action: refuse or cancel.
@@ -156,7 +158,7 @@ def close(view: View, *, command: Command | Bound, action: str, reason: Reason) 
     if attempt is not None and attempt.state == "closed":
         return closed(view, command, Reason(attempt.reason) if attempt.reason else reason)
     if evidence.started(view, key):
-        return dispatched(view, command, reason)
+        return dispatched(view, command, Reason.CREATED if strand.started else reason)
     if evidence.never_intended(view, key, task):
         record = Attempt(key, task, "closed", command.fingerprint, reason=str(reason))
         return Decision(None, action, record, {"reason": str(reason)})

@@ -30,7 +30,8 @@ class Decision(Generic[T_co]):
 class Strand:
     """One submission on its way, in one process.
 
-    token: of the lease that it acquired, 0 if none. started: whether this strand started its key. failure: what the executor raised instead of starting it.
+    token: of the lease that it acquired, 0 if none. started: whether this strand started its key. failure: what the
+    executor raised instead of starting it. seen: how many records the ledger had when the strand last looked.
     """
 
     number: int
@@ -40,7 +41,7 @@ class Strand:
     token: int = 0
     started: bool = False
     failure: str = ""
-    seen: int = 0  # how many records the ledger had when the strand last looked
+    seen: int = 0
 
     def order_of(self, command: Command) -> Order:
         """What the executor gets."""

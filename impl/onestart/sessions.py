@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
 
 from attrs import frozen
@@ -41,7 +40,7 @@ class Sessions:
 
         Returns whether the key is over.
         """
-        if await self.outside.step(strand, partial(may_be_over, strand=strand)):
+        if await self.outside.step(strand, partial(may_be_over, key=strand.key)):
             try:
                 if await self.outside.executor.running(strand.key):
                     return False
@@ -52,8 +51,9 @@ class Sessions:
 
     async def tidy(self, strand: Strand) -> None:
         """Look after the other keys of the strand's task that stand in its way and may be over by now."""
-        for key in await self.outside.step(strand, partial(in_the_way, strand=strand, outside=self.outside)):
-            await self.reconcile(Strand(strand.number, key, strand.task, seen=strand.seen))
+        others = await self.outside.step(strand, partial(in_the_way, strand=strand, outside=self.outside))
+        for key, fingerprint in others:
+            await self.reconcile(Strand(strand.number, key, strand.task, fingerprint, seen=strand.seen))
 
     async def approve(self, strand: Strand, digest: str, by: str) -> None:
         """File an approval of the digest under the key."""
@@ -82,24 +82,21 @@ def cancel_session(view: View, *, strand: Strand) -> Decision[bool]:
     reading = view.session(strand.key)
     if not reading.exists or (reading.newest is not None and reading.newest.state == "cancelled"):
         return Decision(False)
-    known = reading.records[-1] if reading.records else None
-    record = Session(
-        strand.key, strand.task, "cancelled", known.fingerprint if known else "", known.token if known else 0
-    )
+    token = reading.records[-1].token if reading.records else 0
+    record = Session(strand.key, strand.task, "cancelled", strand.fingerprint, token)
     return Decision(True, "cancel_session", record)
 
 
-def may_be_over(view: View, *, strand: Strand) -> Decision[bool]:
+def may_be_over(view: View, *, key: str) -> Decision[bool]:
     """Whether there is a session whose attempt has not ended."""
-    return Decision(view.session(strand.key).exists and not evidence.over(view, strand.key))
+    return Decision(view.session(key).exists and not evidence.over(view, key))
 
 
 def end(view: View, *, strand: Strand) -> Decision[None]:
     """The attempt of a started key becomes terminal; a damaged or lost record gets its successor beside it."""
-    if not may_be_over(view, strand=strand).value:
+    if not may_be_over(view, key=strand.key).value:
         return Decision(None)
-    known = view.session(strand.key).records
-    record = Attempt(strand.key, strand.task, "ended", known[-1].fingerprint if known else "")
+    record = Attempt(strand.key, strand.task, "ended", strand.fingerprint)
     return Decision(None, "reconcile", record)
 
 
@@ -111,16 +108,12 @@ def release(view: View, *, strand: Strand, outside: Outside) -> Decision[bool]:
     return Decision(over)
 
 
-def in_the_way(view: View, *, strand: Strand, outside: Outside) -> Decision[Iterable[str]]:
-    """The other keys of the task that have a session, or the lease, and may be over."""
+def in_the_way(view: View, *, strand: Strand, outside: Outside) -> Decision[list[tuple[str, str]]]:
+    """The other keys of the task that have a session, or the lease, and may be over; with their fingerprints."""
     holder = evidence.lease_holder(view, strand.task, outside.clock.now())
-    return Decision(
-        [
-            key
-            for key in view.keys(strand.task)
-            if key != strand.key and (key == holder or (view.session(key).exists and not evidence.over(view, key)))
-        ]
-    )
+    others = (key for key in view.keys(strand.task) if key != strand.key)
+    found = [key for key in others if key == holder or may_be_over(view, key=key).value]
+    return Decision([(key, "".join(sorted(evidence.binding(view, key))[:1])) for key in found])
 
 
 def settle(view: View, *, strand: Strand, by: str, why: str) -> Decision[None]:
@@ -128,9 +121,7 @@ def settle(view: View, *, strand: Strand, by: str, why: str) -> Decision[None]:
     key, task = strand.key, strand.task
     if not view.receipt(key).exists or not evidence.in_doubt(view, key, task):
         raise NothingToDoError(f"the key is not in doubt: its attempt is {evidence.attempt_state(view, key)}")
-    bound = sorted(evidence.binding(view, key))
-    reason = str(Reason.SETTLED)
-    record = Attempt(key, task, "closed", bound[0] if bound else "", reason=reason)
+    record = Attempt(key, task, "closed", strand.fingerprint, reason=str(Reason.SETTLED))
     return Decision(None, "settle", record, {"by": by, "why": why})
 
 

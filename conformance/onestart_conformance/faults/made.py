@@ -105,8 +105,8 @@ def _ended_again() -> list[Patch]:
             return Decision(None)
         return Decision(None, "reconcile", Attempt(strand.key, strand.task, "ended", strand.fingerprint))
 
-    def always(view: View, *, strand: Strand) -> Decision[bool]:
-        return Decision(view.attempt(strand.key).exists)
+    def always(view: View, *, key: str) -> Decision[bool]:
+        return Decision(view.attempt(key).exists)
 
     return [(sessions, "end", end), (sessions, "may_be_over", always)]
 
@@ -210,11 +210,11 @@ def _damaged_lease_is_free() -> list[Patch]:
 def _closed_in_doubt() -> list[Patch]:
     close = kernel.close
 
-    def rash(view: View, *, command: Any, action: str, reason: Reason) -> Decision[Any]:
+    def rash(view: View, *, command: Any, action: str, reason: Reason, strand: Strand) -> Decision[Any]:
         if evidence.attempt_state(view, command.key) == "intended" and not evidence.started(view, command.key):
             record = Attempt(command.key, command.task, "closed", command.fingerprint, reason=str(reason))
             return Decision(None, action, record)
-        return close(view, command=command, action=action, reason=reason)
+        return close(view, command=command, action=action, reason=reason, strand=strand)
 
     return [(kernel, "close", rash)]
 

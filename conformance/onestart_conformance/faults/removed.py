@@ -33,10 +33,10 @@ def _revision_in_force() -> list[Patch]:
 def _refusal_before_answer() -> list[Patch]:
     close = kernel.close
 
-    def at_once(view: View, *, command: Any, action: str, reason: Reason) -> Decision[Any]:
+    def at_once(view: View, *, command: Any, action: str, reason: Reason, strand: Strand) -> Decision[Any]:
         if view.receipt(command.key).exists and evidence.never_intended(view, command.key, command.task):
             return kernel.closed(view, command, reason)
-        return close(view, command=command, action=action, reason=reason)
+        return close(view, command=command, action=action, reason=reason, strand=strand)
 
     return [(kernel, "close", at_once)]
 

@@ -269,7 +269,7 @@ def _why(answer: Answer) -> str:
 def _damage(findings: Sequence[Finding]) -> list[str]:
     shown = "; ".join(map(str, findings[:3]))
     more = f"; and {len(findings) - 3} more" if len(findings) > 3 else ""
-    return [f"the ledger is damaged: {shown}{more}"] if findings else []
+    return [f"the ledger is not healthy: {shown}{more}"] if findings else []
 
 
 def _say(report: Report, as_json: bool) -> int:

@@ -146,6 +146,19 @@ def unsealed(raw: bytes) -> bytes | None:
     return raw[: at - int(digits)]
 
 
+def _outline(raw: bytes) -> Line:
+    match = _HEAD.match(raw)
+    if match is None or not _head_holds(match):
+        return _without_head(raw)
+    try:
+        return _headed(match)
+    except ValueError:
+        return CORRUPT
+
+
+_outline_cached = lru_cache(1024)(_outline)
+
+
 def _sum(data: bytes) -> bytes:
     return blake2b(data, digest_size=8).hexdigest().encode()
 

@@ -20,8 +20,9 @@ def binding_legible(s: State, k: Key) -> Bool:
 
 
 def binding_may_show(s: State, k: Key) -> Bool:
-    """A record that is not followed here may show it: the pending one behind a damaged completion, or a session."""
-    return (s.receipt[k] == Receipt.COMPLETION_DAMAGED) | (s.session[k] != Session.ABSENT)
+    """A record that is not followed here may show it: one behind a damaged completion or attempt, or a session."""
+    behind = (s.receipt[k] == Receipt.COMPLETION_DAMAGED) | (s.attempt[k] == Attempt.DAMAGED)
+    return behind | (s.session[k] != Session.ABSENT)
 
 
 def never_intended(s: State, k: Key) -> Bool:

@@ -1,0 +1,156 @@
+"""The systematic drive: every move in every situation of a small world, on the real library.
+
+A situation is the model's state together with where each call of the library stands. The drive walks: it takes a move
+that was not taken here yet, or else goes the shortest known way to a situation that has one, or begins anew. So it
+needs no copies of a running library, and almost every step that it takes is a new one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Hashable
+
+from attrs import define, field
+
+from onestart_conformance.choices import Allowed, moves
+from onestart_conformance.judgement import Objection
+from onestart_conformance.moves import Move
+from onestart_conformance.rules import Rules
+from onestart_conformance.runs import finish, step
+from onestart_conformance.world import World
+from onestart_model.execution import State, Step
+
+KINDS = (
+    *("go", "submit", "foreign", "stale", "approval", "lost", "wake", "cancel", "reconcile", "settle", "repair_lease"),
+    *("die", "pass_time", "finish", "damage", "lose_attempt"),
+)
+LONGEST_WALK = 120
+LONGEST_WAY = 60
+
+
+@define
+class Place:
+    """What is known of a situation: the moves that are left to take, and where those that were taken led."""
+
+    left: list[Move]
+    led: dict[Move, int] = field(factory=dict)
+
+
+@define
+class Walk:
+    """places: by number; numbers: of situations, which are a state of the model and where each call stands.
+
+    gates: how many steps of the implementation. driven: states of the model with the steps that were taken in them;
+    edges: how many of them by action. complete: whether no move is left in any situation.
+    """
+
+    rules: Rules
+    allowed: Allowed
+    places: list[Place] = field(factory=list)
+    numbers: dict[Hashable, int] = field(factory=dict)
+    states: set[State] = field(factory=set)
+    edges: Counter[str] = field(factory=Counter)
+    driven: set[tuple[State, Step]] = field(factory=set)
+    gates: int = 0
+    taken: int = 0
+    worlds: int = 0
+    complete: bool = False
+    found: tuple[Move, ...] = ()
+    objection: Objection | None = None
+
+    @property
+    def left(self) -> int:
+        """How many moves are left to take, in the situations that were seen."""
+        return sum(len(place.left) for place in self.places)
+
+
+Report = Callable[[Walk], None]
+
+
+def walk(rules: Rules, *, kinds: tuple[str, ...] = KINDS, most: int, report: Report = lambda walk: None) -> Walk:
+    """Walk until an objection, or until every move was taken in every situation, or `most` moves were taken."""
+    done = Walk(rules, Allowed(frozenset(kinds), calls=1))
+    while done.taken < most and done.objection is None and not done.complete:
+        _one_world(done, most)
+        report(done)
+    return done
+
+
+def _one_world(done: Walk, most: int) -> None:
+    world = World(done.rules)
+    done.worlds += 1
+    taken: list[Move] = []
+    try:
+        here = _arrive(done, world)
+        while len(taken) < LONGEST_WALK and done.taken < most:
+            move = _next(done, here)
+            if move is None:
+                done.complete = done.complete or not taken
+                break
+            here = _take(done, world, here, move)
+            taken.append(move)
+            if world.objection is not None:
+                break
+        finish(world)
+        if world.objection is not None:
+            done.found, done.objection = tuple(taken), world.objection
+    finally:
+        world.end()
+
+
+def _next(done: Walk, here: int) -> Move | None:
+    """A move that is left here, or the first one on the shortest known way to a situation that has one."""
+    places = done.places
+    if places[here].left:
+        return places[here].left[-1]
+    queue = deque((move, there, 1) for move, there in places[here].led.items())
+    seen = {here}
+    while queue:
+        first, there, far = queue.popleft()
+        if there in seen or far > LONGEST_WAY:
+            continue
+        seen.add(there)
+        if places[there].left:
+            return first
+        queue.extend((first, further, far + 1) for further in places[there].led.values())
+    return None
+
+
+def _take(done: Walk, world: World, here: int, move: Move) -> int:
+    before, steps = world.monitor.state, len(world.monitor.steps)
+    step(world, move)
+    done.taken += 1
+    done.gates += move.name == "open"
+    for told in world.monitor.steps[steps:]:
+        if (before, told) not in done.driven:
+            done.driven.add((before, told))
+            done.edges[told.action] += 1
+        before = done.rules.apply(before, told) or before
+    place = done.places[here]
+    if place.left and place.left[-1] == move:
+        place.left.pop()
+    there = _arrive(done, world)
+    place.led[move] = there
+    return there
+
+
+def _arrive(done: Walk, world: World) -> int:
+    situation = (world.monitor.state, _standing(world))
+    number = done.numbers.setdefault(situation, len(done.places))
+    if number == len(done.places):
+        kinds = [kind for kind in KINDS if kind in done.allowed.kinds or kind in ("go", "submit")]
+        done.places.append(Place([move for kind in reversed(kinds) for move in moves(world, kind, done.allowed)]))
+        done.states.add(world.monitor.state)
+    return number
+
+
+def _standing(world: World) -> Hashable:
+    """Where each call stands: what it is about, what it was told of last, and at which gates it waits."""
+    waiting: dict[int, list[str]] = {}
+    for gate in world.gates():
+        waiting.setdefault(gate.submission, []).append(gate.kind)
+    return tuple(
+        (call.node, call.name, call.key, call.foreign, call.last, call.rounds, tuple(waiting.get(call.number, ())))
+        for node in world.nodes
+        for call in node.calls
+    )
