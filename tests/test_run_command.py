@@ -311,7 +311,7 @@ Launches.launch = hook
         "",
         "onestart: it was started, and that could not be recorded: "
         "the ledger cannot be used (sessions: No space left on device)\n"
-        "onestart: the task 'key' is not freed yet: sessions: No space left on device\n",
+        "onestart: the task 'key' is not freed yet: sessions: No space left on device\n"
         "onestart: the ledger is not healthy: sessions: unavailable\n",
     )
     end = time.monotonic() + DEADLINE

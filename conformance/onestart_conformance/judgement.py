@@ -13,9 +13,10 @@ ATTEMPT = "attempt"  # a fresh reader sees another attempt than the model
 START = "start"  # the executor started a key another number of times than the model
 EFFECT = "effect"  # more effects than starts
 ORDER = "linearizability"  # no order of the submissions explains their answers
+PROMISE = "promise"  # what the implementation has done breaks a promise of the model
 CRASH = "exception"  # the library raised what it should not
 
-ORACLES = (RULE, ANSWER, BYTES, READ, CALLBACK, ATTEMPT, START, EFFECT, ORDER, CRASH)
+ORACLES = (RULE, ANSWER, BYTES, READ, CALLBACK, ATTEMPT, START, EFFECT, ORDER, PROMISE, CRASH)
 
 
 @frozen

@@ -14,7 +14,7 @@ from attrs import define, field
 from onestart import Event
 from onestart.ports import View
 from onestart_conformance.doubles import Asked
-from onestart_conformance.judgement import ANSWER, RULE, START, Objection
+from onestart_conformance.judgement import ANSWER, PROMISE, RULE, START, Objection
 from onestart_conformance.rules import Rules
 from onestart_model.execution import State, Step
 from onestart_model.expression import Value
@@ -49,8 +49,9 @@ class Slot:
 class Monitor:
     """keys, tasks: the names that elements of the model have in the implementation.
 
-    named: what events call the command that records call by its fingerprint. external: whether starts and look-ups are
-    reported by the executor itself, so that events are only compared.
+    strict: the rules with every protection, if `rules` lack one: then `noticed` is what they object to first, and the
+    monitor goes on until a promise is broken. named: what events call the command that records call by its fingerprint.
+    external: whether starts and look-ups are reported by the executor itself, so that events are only compared.
     """
 
     rules: Rules
@@ -58,6 +59,8 @@ class Monitor:
     tasks: Mapping[str, int]
     external: bool = True
     named: Callable[[str], str] = str
+    strict: Rules | None = None
+    noticed: Objection | None = None
     state: State = field(init=False)
     objection: Objection | None = None
     steps: list[Step] = field(factory=list)
@@ -112,7 +115,7 @@ class Monitor:
         if asked.action == "start":
             self.started_by.setdefault(asked.key, strand)
         self.take(step, strand, oracle=START if asked.action == "start" else RULE)
-        if asked.action == "look_up" and not self.stopped:
+        if asked.action == "look_up" and self.objection is None and self.strict is None:
             self._expect_look_up(slot, asked.answer)
 
     def world(self, action: str, *arguments: Value) -> bool:
@@ -205,23 +208,26 @@ class Monitor:
         """Take the step on the model, by this strand if it is one of a process, or object."""
         after = self.rules.apply(self.state, step)
         self.steps.append(step)
+        if self.strict is not None and self.noticed is None and not self.strict.enabled(self.state, step):
+            self.noticed = self._objection_to(self.strict, step, oracle)
         if after is None:
-            self._object_to(step, oracle)
+            self.objection = self._objection_to(self.rules, step, oracle)
             return
+        if self.strict is not None and (promise := self.rules.broken(self.state, after)):
+            what = f"{self.rules.machine.show_step(step)} breaks a promise"
+            self.objection = Objection(PROMISE, what, (), promise)
         self.edges.add(hash((self.state, step)))
         self.state = after
         if strand is not None and isinstance(step.arguments[0], int):
             self.slots[step.arguments[0]].strand = strand
         self._free()
 
-    def _object_to(self, step: Step, oracle: str) -> None:
-        rules = self.rules
+    def _objection_to(self, rules: Rules, step: Step, oracle: str) -> Objection:
         protections = rules.forbidden_by(self.state, step)
         after = rules.forced(self.state, step, protections[0] if protections else "")
         promise = rules.broken(self.state, after)
-        shown = rules.machine.show_step(step)
-        reason = rules.why_not(self.state, step)
-        self.objection = Objection(oracle, f"{shown} is not allowed: {reason}", protections, promise)
+        what = f"{rules.machine.show_step(step)} is not allowed: {rules.why_not(self.state, step)}"
+        return Objection(oracle, what, protections, promise)
 
     # Who is who --------------------------------------------------------------------------------------------------
 

@@ -61,7 +61,8 @@ class Rules:
     def broken(self, state: State, after: State) -> str:
         """The first promise that the step from one state to the other breaks, empty if none."""
         for promise in self._promises:
-            if not self.machine.holds(promise, state, after):
+            before = state if promise.kind == STEP else after
+            if not self.machine.holds(promise, before, after):
                 return promise.name
         return ""
 

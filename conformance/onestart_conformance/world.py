@@ -40,9 +40,14 @@ async def at_once(function: Callable[[], R]) -> R:
 
 @define(eq=False)
 class World:
-    """rules: of the instance that the monitor follows. Its sizes say how many keys, tasks and processes there are."""
+    """rules: of the instance that the monitor follows. Its sizes say how many keys, tasks and processes there are.
+
+    bystanders: further processes that submit nothing. strict: the rules with every protection, where `rules` lack one.
+    """
 
     rules: Rules
+    bystanders: int = 0
+    strict: Rules | None = None
     nodes: list[Node] = field(factory=list)
     calls: dict[int, Call] = field(factory=dict)
     events: list[Event] = field(factory=list)
@@ -77,9 +82,9 @@ class World:
                     actor="mallory" if foreign else "alice",
                     revision=REVISION,
                 )
-        self.monitor = Monitor(self.rules, self.keys, self.tasks, named=self._named)
+        self.monitor = Monitor(self.rules, self.keys, self.tasks, named=self._named, strict=self.strict)
         self.engine = Engine(self._asked)
-        self.nodes = [self._born(index, 1) for index in range(sizes["Process"])]
+        self.nodes = [self._born(index, 1) for index in range(sizes["Process"] + self.bystanders)]
 
     @property
     def objection(self) -> Objection | None:

@@ -7,11 +7,11 @@ with what a replay needs in its `#meta`: model, sizes, removed protections, the 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 from itf_py import State as ItfState
 from itf_py import Trace, trace_from_json, trace_to_json
 
@@ -34,7 +34,8 @@ class Counterexample:
     """states[0] is initial (unless inductive) and steps[i] leads from states[i] to states[i + 1].
 
     property: the name of the promise that the last state, or the last step, breaks. source: who found it.
-    inductive: a counterexample to induction, whose first state need not be reachable.
+    inductive: a counterexample to induction, whose first state need not be reachable. replay: what an adapter needs to
+    make it happen on an implementation, if it was found on one; the property may then be empty.
     """
 
     instance: Instance
@@ -43,6 +44,7 @@ class Counterexample:
     property: str
     source: str
     inductive: bool = False
+    replay: Mapping[str, Any] = field(factory=dict)
 
     @classmethod
     def of(
@@ -54,17 +56,21 @@ class Counterexample:
         broken: str,
         source: str,
         inductive: bool = False,
+        replay: Mapping[str, Any] | None = None,
     ) -> Counterexample:
         if len(states) != len(steps) + 1:
             raise RuleError("a trace has one state more than it has steps")
-        instance.model.property_named(broken)
-        return cls(instance, tuple(states), tuple(steps), broken, source, inductive)
+        if broken or not replay:
+            instance.model.property_named(broken)
+        return cls(instance, tuple(states), tuple(steps), broken, source, inductive, dict(replay or {}))
 
     def broken(self) -> bool:
         """Whether running the steps on the reference machine breaks the property at the end, and not before.
 
         Raises RuleError if a step is not enabled.
         """
+        if not self.property:
+            return False
         machine = Machine(self.instance)
         state = self.states[0]
         for step in self.steps[:-1]:
@@ -95,6 +101,7 @@ class Counterexample:
             "property": self.property,
             "source": self.source,
             "inductive": self.inductive,
+            **({"replay": dict(self.replay)} if self.replay else {}),
         }
         names = [function.name for function in instance.model.schema.functions]
         states = [self._itf_state(i, state) for i, state in enumerate(self.states)]
@@ -178,8 +185,17 @@ def _rebuild(document: dict[str, Any], meta: dict[str, Any], models: Sequence[Mo
     for name, kind in (("property", str), ("source", str), ("inductive", bool)):
         if not isinstance(meta[name], kind):
             raise RuleError(f"{name} is {meta[name]!r}")
+    replay = meta.get("replay", {})
+    if not isinstance(replay, dict):
+        raise RuleError(f"replay is {replay!r}")
     return Counterexample.of(
-        instance, states, steps, broken=meta["property"], source=meta["source"], inductive=meta["inductive"]
+        instance,
+        states,
+        steps,
+        broken=meta["property"],
+        source=meta["source"],
+        inductive=meta["inductive"],
+        replay=replay,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from onestart import dispatcher, evidence, kernel, leases, sessions
 from onestart.answers import Outcome, Reason, Result
 from onestart.dispatcher import Dispatcher, Next
+from onestart.evidence import ReceiptState
 from onestart.outside import Decision, Outside, Strand
 from onestart.ports import View
 from onestart.records import Lease, Note
@@ -34,7 +35,8 @@ def _refusal_before_answer() -> list[Patch]:
     close = kernel.close
 
     def at_once(view: View, *, command: Any, action: str, reason: Reason, strand: Strand) -> Decision[Any]:
-        if view.receipt(command.key).exists and evidence.never_intended(view, command.key, command.task):
+        pending = evidence.receipt_state(view.receipt(command.key)) is ReceiptState.PENDING
+        if pending and not view.session(command.key).exists:
             return kernel.closed(view, command, reason)
         return close(view, command=command, action=action, reason=reason, strand=strand)
 
@@ -103,24 +105,26 @@ def _renewal_fenced() -> list[Patch]:
     return [(leases, "renew", renew)]
 
 
-def _intent_before_start() -> list[Patch]:
-    proceed = dispatcher.proceed
+def _to_start(*, hasty: bool) -> list[Patch]:
+    """From the claim of a fresh attempt, or from its recorded intent, straight to the executor."""
+    claim = dispatcher.claim
+    fresh: dict[int, bool] = {}
 
-    def hasty(view: View, *, strand: Strand, outside: Outside, command: Any) -> Decision[Any]:
-        decision = proceed(view, strand=strand, outside=outside, command=command)
-        return Decision(Next.START) if decision.action == "intend" else decision
+    def claimed(view: View, *, strand: Strand, outside: Outside) -> Decision[Any]:
+        fresh[id(strand)] = evidence.never_intended(view, strand.key, strand.task)
+        return claim(view, strand=strand, outside=outside)
 
-    return [(dispatcher, "proceed", hasty)]
+    async def to_start(self: Dispatcher, strand: Strand, command: Any) -> Any:
+        move = Next.START if hasty and fresh[id(strand)] else await self._step(strand, dispatcher.proceed, command)
+        if move is Next.ASK:
+            move = await self._ask(strand, command)
+        if move is Next.CONFIRM and hasty:
+            move = await self._step(strand, dispatcher.confirm, command)
+        if move in (Next.START, Next.CONFIRM):
+            move = await self._start(strand, command)
+        return await self._step(strand, dispatcher.record, command) if move is Next.RECORD else move
 
-
-def _intent_noted() -> list[Patch]:
-    confirm = dispatcher.confirm
-
-    def unnoted(view: View, *, strand: Strand, outside: Outside, command: Any) -> Decision[Any]:
-        decision = confirm(view, strand=strand, outside=outside, command=command)
-        return Decision(Next.START) if decision.action == "note" else decision
-
-    return [(dispatcher, "confirm", unnoted)]
+    return [(dispatcher, "claim", claimed), (Dispatcher, "_to_start", to_start)]
 
 
 def _intent_stands() -> list[Patch]:
@@ -291,7 +295,7 @@ def removed() -> Iterator[Fault]:
         "the executor is asked to start before the intent is on record",
         NO_START,
         START,
-        _intent_before_start,
+        lambda: _to_start(hasty=True),
         "intent-before-start",
     )
     yield Fault(
@@ -299,7 +303,7 @@ def removed() -> Iterator[Fault]:
         "the executor is asked to start before a second store has noted the intent",
         NO_START,
         START,
-        _intent_noted,
+        lambda: _to_start(hasty=False),
         "intent-noted",
     )
     yield Fault(
