@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 
 from attrs import evolve, frozen
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -22,6 +23,13 @@ SHORT, AGAIN = 40, 150
 SMALLER = ((1, 1), (1, 2), (2, 1), (2, 2))
 
 
+Report = Callable[[int, int], None]
+
+
+def nothing(examples: int, gates: int) -> None:
+    """A report that nobody hears."""
+
+
 @frozen
 class Campaign:
     """run: the shrunk run that the named oracle objects to, None if there was none.
@@ -38,7 +46,9 @@ class Campaign:
     others: Counter[str]
 
 
-def campaign(rules: Rules, *, fault: Fault | None = None, number: int = 0, examples: int = EXAMPLES) -> Campaign:
+def campaign(
+    rules: Rules, *, fault: Fault | None = None, number: int = 0, examples: int = EXAMPLES, report: Report = nothing
+) -> Campaign:
     """Random runs until somebody objects as the fault demands (without a fault: at all), or all are done.
 
     number: the seed; the same one gives the same runs.
@@ -59,6 +69,8 @@ def campaign(rules: Rules, *, fault: Fault | None = None, number: int = 0, examp
     def run(steps: list[int], allowed: Allowed) -> None:
         try:
             drive(rules, steps, evolve(allowed, careless=fault is not None and fault.careless), tally)
+            if tally.examples % 10 == 0:
+                report(tally.examples, tally.gates)
         except ObjectedError as error:
             if fault is None or fault.caught_by(error.objection):
                 raise

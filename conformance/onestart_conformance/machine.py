@@ -19,6 +19,7 @@ from onestart_conformance.moves import Move
 from onestart_conformance.rules import Rules
 from onestart_conformance.runs import finish, step
 from onestart_conformance.world import World
+from onestart_model.execution import State, Step
 
 MOST_STEPS = 60
 TRIES = 4
@@ -36,14 +37,14 @@ class ObjectedError(AssertionError):
 class Tally:
     """What a campaign has been through.
 
-    gates: how many steps of the implementation. events: how often each was told of. edges: states of the model with the
-    steps that were taken in them.
+    gates: how many steps of the implementation. taken: how often each action of the model. edges: states of the model
+    with the steps that were taken in them.
     """
 
     examples: int = 0
     gates: int = 0
-    events: Counter[str] = field(factory=Counter)
-    edges: set[int] = field(factory=set)
+    taken: Counter[str] = field(factory=Counter)
+    edges: set[tuple[State, Step]] = field(factory=set)
     found: tuple[Move, ...] = ()
     objection: Objection | None = None
 
@@ -109,6 +110,5 @@ def _choose(world: World, drawn: int, allowed: Allowed, choices: Sequence[str], 
 
 
 def _count(world: World, tally: Tally) -> None:
-    for event in world.events:
-        tally.events[event.action] += 1
+    tally.taken.update(step.action for step in world.monitor.steps)
     tally.edges |= world.monitor.edges

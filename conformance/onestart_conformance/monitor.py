@@ -64,7 +64,7 @@ class Monitor:
     state: State = field(init=False)
     objection: Objection | None = None
     steps: list[Step] = field(factory=list)
-    edges: set[int] = field(factory=set)
+    edges: set[tuple[State, Step]] = field(factory=set)
     slots: list[Slot] = field(init=False)
     ends: dict[str, float] = field(factory=dict)
     issued: dict[str, int] = field(factory=dict)
@@ -123,7 +123,9 @@ class Monitor:
         after = self.rules.apply(self.state, Step(action, arguments))
         if after is None:
             return False
-        self.steps.append(Step(action, arguments))
+        step = Step(action, arguments)
+        self.steps.append(step)
+        self.edges.add((self.state, step))
         self.state = after
         return True
 
@@ -216,7 +218,7 @@ class Monitor:
         if self.strict is not None and (promise := self.rules.broken(self.state, after)):
             what = f"{self.rules.machine.show_step(step)} breaks a promise"
             self.objection = Objection(PROMISE, what, (), promise)
-        self.edges.add(hash((self.state, step)))
+        self.edges.add((self.state, step))
         self.state = after
         if strand is not None and isinstance(step.arguments[0], int):
             self.slots[step.arguments[0]].strand = strand

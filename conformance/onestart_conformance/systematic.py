@@ -67,12 +67,27 @@ class Walk:
 Report = Callable[[Walk], None]
 
 
-def walk(rules: Rules, *, kinds: tuple[str, ...] = KINDS, most: int, report: Report = lambda walk: None) -> Walk:
-    """Walk until an objection, or until every move was taken in every situation, or `most` moves were taken."""
-    done = Walk(rules, Allowed(frozenset(kinds), calls=1))
-    while done.taken < most and done.objection is None and not done.complete:
+def walk(
+    rules: Rules,
+    *,
+    most: int,
+    kinds: tuple[str, ...] = KINDS,
+    careless: bool = False,
+    wanted: Callable[[Objection], bool] = lambda objection: True,
+    report: Report = lambda walk: None,
+) -> Walk:
+    """Walk until an objection that is wanted, or until every move was taken in every situation, or most moves were.
+
+    After another objection nothing more is expected of a world; it is left, and another one begun.
+    """
+    done = Walk(rules, Allowed(frozenset(kinds), calls=1, careless=careless))
+    while done.taken < most and not done.complete:
         _one_world(done, most)
         report(done)
+        if done.objection is not None:
+            if wanted(done.objection):
+                break
+            done.objection = None
     return done
 
 

@@ -89,7 +89,7 @@ class Bridges:
         for action in SPOILS:
             owed = Owed(action, event.key, where, f"{reason} a damage that no answer tells of")
             yield partial(_spoiled, action=action, owed=owed, shown=event.action in SHOWS_DAMAGE)
-        if self.numbers.fell:
+        if self.numbers.fell or event.order in self.numbers.late:
             yield from (partial(_lost, key=name) for name in names)
 
     def _by_strand(self, scene: Scene, strand: Strand, owed: Owed, wrote: tuple[int, int] | None) -> bool:

@@ -53,13 +53,16 @@ class Told(NamedTuple):
 class Numbers:
     """Which record numbers no event tells of. floor: up to there nothing is known. fell: how often the count fell.
 
-    used: those of steps that were assumed.
+    again: where numbers began anew. late: those that were told of after somebody had seen the record. used: those of
+    steps that were assumed.
     """
 
     top: int = 0
     floor: int = 0
+    again: int = 0
     fell: int = 0
     missing: list[int] = field(factory=list)
+    late: list[int] = field(factory=list)
     used: list[int] = field(factory=list)
 
     def take(self, number: int, *, wrote: bool, sure: bool = True) -> bool:
@@ -75,8 +78,9 @@ class Numbers:
         at = bisect_left(self.missing, number)
         if self.missing[at : at + 1] == [number]:
             del self.missing[at]
+            self.late = [*self.late[-MOST_USED:], number]
             return True
-        if number <= self.floor or not sure:
+        if number <= self.again or not sure:
             return True
         if number in self.used:
             self.used.remove(number)
@@ -87,19 +91,20 @@ class Numbers:
     def fall(self, number: int) -> None:
         """The ledger has lost records, so numbers begin anew."""
         self.missing.clear()
-        self.top = self.floor = number
+        self.floor = max(self.floor, self.top)
+        self.top = self.again = number
         self.fell += 1
 
     def _jump(self, number: int, *, wrote: bool) -> None:
         if number - self.top > MOST_MISSING:
             self.missing.clear()
-            self.floor = number
+            self.floor = self.again = number
         elif number > self.top + wrote:
             self.missing.extend(range(self.top + 1, number + 1 - wrote))
         self.top = number
         if len(self.missing) > MOST_MISSING:
             half = len(self.missing) // 2
-            self.floor = self.missing[half - 1]
+            self.floor = self.again = self.missing[half - 1]
             del self.missing[:half]
 
     def between(self, low: int, high: int) -> bool:

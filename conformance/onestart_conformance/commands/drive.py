@@ -1,0 +1,124 @@
+"""onestart drive: the real library beside its model, at random or systematically."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.markup import escape
+
+from onestart_conformance.campaign import Campaign, campaign
+from onestart_conformance.coverage import Coverage, of_tally, of_walk
+from onestart_conformance.faults import Fault, fault_named, seeded
+from onestart_conformance.rules import Rules
+from onestart_conformance.runs import Run, shrink
+from onestart_conformance.standard import SEED, chain
+from onestart_conformance.stories import counterexample, story
+from onestart_conformance.systematic import Walk, walk
+from onestart_model.counterexample import Counterexample
+from onestart_report.options import ModelCommand, json_option, save_option, save_traces
+from onestart_report.screen import Screen
+
+
+@click.command(cls=ModelCommand)
+@click.option("--seed", default=SEED, show_default=True, help="The same seed gives the same runs.")
+@click.option("--examples", default=500, show_default=True, type=click.IntRange(1), help="How many random runs.")
+@click.option("--systematic", is_flag=True, help="Every move in every situation of a small world instead.")
+@click.option("--moves", default=20_000, show_default=True, type=click.IntRange(1), help="Most moves, if systematic.")
+@click.option("--keys", default=None, type=click.IntRange(1, 4), help="Commands, all of one task.  [2, systematic: 1]")
+@click.option("--processes", default=None, type=click.IntRange(1, 4), help="Processes.  [3, systematic: 2]")
+@click.option("--fault", metavar="NAME", help="Seed this fault into the library.")
+@save_option
+@json_option
+@click.pass_context
+def drive(
+    ctx: click.Context,
+    seed: int,
+    examples: int,
+    systematic: bool,
+    moves: int,
+    keys: int | None,
+    processes: int | None,
+    fault: str | None,
+    save: Path | None,
+    as_json: bool,
+) -> None:
+    """Drive the library through interleavings, crashes, damage and lost answers, with the model beside it.
+
+    Exit code 1 if an oracle objects; the story is then shrunk, shown, and saved with --save.
+    """
+    chosen = fault_named(fault) if fault else None
+    screen = Screen(quiet=as_json)
+    instance = chain(keys=keys or (1 if systematic else 2), processes=processes or (2 if systematic else 3))
+    rules = Rules(instance)
+    start = time.perf_counter()
+    if systematic:
+        walked, trace = _walk(screen, rules, chosen, moves)
+        coverage = of_walk(walked)
+    else:
+        done = _random(screen, rules, chosen, seed, examples)
+        trace = story(done) if done.run else None
+        coverage = of_tally(rules, done.tally)
+    seconds = time.perf_counter() - start
+    written = save_traces(save, [trace] if trace else [])
+    _show(screen, coverage, seconds, seed)
+    if trace is not None:
+        _show_story(screen, trace)
+    screen.wrote(written)
+    if as_json:
+        screen.raw(json.dumps(_document(coverage, seed, trace), indent=1))
+    ctx.exit(0 if trace is None else 1)
+
+
+def _random(screen: Screen, rules: Rules, fault: Fault | None, seed: int, examples: int) -> Campaign:
+    with screen.phase(f"random drive, seed {seed}") as tell:
+
+        def report(done: int, gates: int) -> None:
+            tell(f"{done:,} of {examples:,} runs, {gates:,} steps of the implementation", done / examples)
+
+        return campaign(rules, fault=fault, number=seed, examples=examples, report=report)
+
+
+def _walk(screen: Screen, rules: Rules, fault: Fault | None, moves: int) -> tuple[Walk, Counterexample | None]:
+    with screen.phase("systematic drive") as tell, seeded(fault):
+
+        def report(done: Walk) -> None:
+            tell(f"{done.taken:,} moves, {len(done.places):,} situations, {done.left:,} moves left", done.taken / moves)
+
+        walked = walk(rules, most=moves, report=report)
+        if walked.objection is None:
+            return walked, None
+        run: Run = shrink(rules, walked.found, walked.objection)
+        return walked, counterexample(run, rules.instance, fault, "systematic drive")
+
+
+def _show(screen: Screen, coverage: Coverage, seconds: float, seed: int) -> None:
+    rows = [
+        (name, f"{told:,}", "" if allowed is None else f"{driven:,} of {allowed:,}", why)
+        for name, told, driven, allowed, why in coverage.rows()
+    ]
+    screen.table("What was driven", ("action", "taken", "steps of the model driven", ""), rows)
+    screen.line(coverage.summary())
+    screen.line(f"{coverage.gates / max(seconds, 1e-9):,.0f} steps of the implementation a second, seed {seed}")
+
+
+def _show_story(screen: Screen, trace: Counterexample) -> None:
+    replay = trace.replay
+    screen.line(f"[bold red]{escape(str(replay['oracle']))} objects[/]: {escape(str(replay['what']))}")
+    rows = [(str(n), escape(" ".join(map(str, move)))) for n, move in enumerate(replay["moves"], 1)]
+    screen.table("The shortest story that was found", ("#", "move"), rows)
+    screen.line("next:  onestart drive ... --save FOLDER   and then   onestart replay FILE")
+
+
+def _document(coverage: Coverage, seed: int, trace: Counterexample | None) -> dict[str, Any]:
+    return {
+        "seed": seed,
+        "runs": coverage.runs,
+        "implementation_steps": coverage.gates,
+        "states": coverage.states,
+        "actions": {name: told for name, told, _, _, _ in coverage.rows()},
+        "objection": dict(trace.replay) if trace else None,
+    }
