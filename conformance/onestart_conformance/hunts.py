@@ -11,12 +11,12 @@ from attrs import frozen
 from onestart_conformance.campaign import campaign
 from onestart_conformance.faults import Fault, fault_named, seeded
 from onestart_conformance.rules import Rules
-from onestart_conformance.standard import chain
+from onestart_conformance.standard import bound_named, chain
 from onestart_conformance.stories import story
 from onestart_conformance.systematic import walk
 from onestart_model.counterexample import Counterexample
 
-WORLDS = ((1, 1), (1, 2), (2, 1))
+WORLDS = ("alone", "pair-in-trouble", "two-commands", "everything")
 
 
 @frozen
@@ -58,10 +58,12 @@ def hunt(name: str, *, seed: int, examples: int, moves: int = 0) -> Hunt:
 def _systematically(fault: Fault, most: int) -> int:
     """Moves until the systematic drive meets the objection in one of the small worlds, 0 if it does not."""
     taken = 0
-    for keys, processes in WORLDS:
-        rules = Rules(chain(keys=keys, processes=processes))
+    for bound in map(bound_named, WORLDS):
+        kinds = tuple(dict.fromkeys((*bound.kinds, *fault.uses)))
         with seeded(fault):
-            walked = walk(rules, most=most, careless=fault.careless, wanted=fault.caught_by)
+            walked = walk(
+                Rules(bound.instance()), most=most, kinds=kinds, careless=fault.careless, wanted=fault.caught_by
+            )
         taken += walked.taken
         if fault.caught_by(walked.objection):
             return taken

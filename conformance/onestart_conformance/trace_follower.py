@@ -74,9 +74,9 @@ class Follower(Monitor):
     def _preferred(self, strand: Strand) -> int:
         return 0
 
-    def _object_to(self, step: Step, oracle: str) -> None:
+    def _objection_to(self, rules: Rules, step: Step, oracle: str) -> Objection:
         self.refused = self.state, step
-        self.objection = Objection(oracle, step.action)
+        return Objection(oracle, step.action)
 
     def _follow(self, event: Event, strand: Strand, step: Step) -> None:
         super()._follow(event, strand, step)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
-from importlib.metadata import EntryPoint, entry_points
+from collections.abc import Iterable
+from importlib import import_module
 from io import TextIOWrapper
+from typing import TYPE_CHECKING
 
 import click
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 GROUP = "onestart.commands"
+OWN = ("ledger", "run")  # of the library itself: found without asking what is installed, which takes a while
 INTERNAL = 70  # a mistake of ours; none of the verdicts' codes
 
 
@@ -18,13 +23,27 @@ class Commands(click.Group):
     """Sub-commands by entry point, each imported only when it is used or described."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(point.name for point in entry_points(group=GROUP))
+        return sorted(point.name for point in _installed())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        for point in entry_points(group=GROUP):
+        if cmd_name in OWN:
+            return _own(cmd_name)
+        for point in _installed():
             if point.name == cmd_name:
                 return _load(point)
         return None
+
+
+def _installed() -> Iterable[EntryPoint]:
+    from importlib.metadata import entry_points
+
+    return entry_points(group=GROUP)
+
+
+def _own(name: str) -> click.Command:
+    command = getattr(import_module(f"onestart.commands.{name}"), name)
+    assert isinstance(command, click.Command)
+    return command
 
 
 def _load(point: EntryPoint) -> click.Command:
@@ -50,6 +69,8 @@ def _unusable(name: str, reason: str, note: str) -> click.Command:
 
 def _where(error: BaseException) -> str:
     """File and line of the innermost code that is not of an installed package."""
+    import traceback
+
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "site-packages" not in f.filename]
     rules = [f for f in frames if not f.filename.endswith(("terms.py", "recording.py", "rules.py", "state.py"))]
     chosen = (rules or frames)[-1:]
@@ -59,7 +80,7 @@ def _where(error: BaseException) -> str:
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="onestart", message="%(prog)s %(version)s")
 def onestart() -> None:
-    """One idempotency key, at most one start: the evidence."""
+    """One idempotency key, at most one start: the library, and the evidence for it."""
 
 
 def main() -> None:
@@ -74,6 +95,8 @@ def main() -> None:
         code = _complain(f"the output cannot be written: {error.strerror}")
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  (what is left cannot be written at exit either)
     except Exception:
+        import traceback
+
         traceback.print_exc()
         code = INTERNAL
     sys.exit(code)

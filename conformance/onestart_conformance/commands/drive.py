@@ -15,21 +15,23 @@ from onestart_conformance.coverage import Coverage, of_tally, of_walk
 from onestart_conformance.faults import Fault, fault_named, seeded
 from onestart_conformance.rules import Rules
 from onestart_conformance.runs import Run, shrink
-from onestart_conformance.standard import SEED, chain
+from onestart_conformance.standard import BOUNDS, SEED, Bound, bound_named, chain
 from onestart_conformance.stories import counterexample, story
 from onestart_conformance.systematic import Walk, walk
 from onestart_model.counterexample import Counterexample
 from onestart_report.options import ModelCommand, json_option, save_option, save_traces
 from onestart_report.screen import Screen
 
+KNOWN = ", ".join(bound.name for bound in BOUNDS)
+
 
 @click.command(cls=ModelCommand)
 @click.option("--seed", default=SEED, show_default=True, help="The same seed gives the same runs.")
 @click.option("--examples", default=500, show_default=True, type=click.IntRange(1), help="How many random runs.")
-@click.option("--systematic", is_flag=True, help="Every move in every situation of a small world instead.")
+@click.option("--systematic", "bound", metavar="BOUND", help=f"Every move in every situation of: {KNOWN}.")
 @click.option("--moves", default=20_000, show_default=True, type=click.IntRange(1), help="Most moves, if systematic.")
-@click.option("--keys", default=None, type=click.IntRange(1, 4), help="Commands, all of one task.  [2, systematic: 1]")
-@click.option("--processes", default=None, type=click.IntRange(1, 4), help="Processes.  [3, systematic: 2]")
+@click.option("--keys", default=2, show_default=True, type=click.IntRange(1, 4), help="Commands, all of one task.")
+@click.option("--processes", default=3, show_default=True, type=click.IntRange(1, 4), help="Processes.")
 @click.option("--fault", metavar="NAME", help="Seed this fault into the library.")
 @save_option
 @json_option
@@ -38,10 +40,10 @@ def drive(
     ctx: click.Context,
     seed: int,
     examples: int,
-    systematic: bool,
+    bound: str | None,
     moves: int,
-    keys: int | None,
-    processes: int | None,
+    keys: int,
+    processes: int,
     fault: str | None,
     save: Path | None,
     as_json: bool,
@@ -52,11 +54,11 @@ def drive(
     """
     chosen = fault_named(fault) if fault else None
     screen = Screen(quiet=as_json)
-    instance = chain(keys=keys or (1 if systematic else 2), processes=processes or (2 if systematic else 3))
-    rules = Rules(instance)
+    small = bound_named(bound) if bound else None
+    rules = Rules(small.instance() if small else chain(keys=keys, processes=processes))
     start = time.perf_counter()
-    if systematic:
-        walked, trace = _walk(screen, rules, chosen, moves)
+    if small:
+        walked, trace = _walk(screen, rules, small, chosen, moves)
         coverage = of_walk(walked)
     else:
         done = _random(screen, rules, chosen, seed, examples)
@@ -82,13 +84,15 @@ def _random(screen: Screen, rules: Rules, fault: Fault | None, seed: int, exampl
         return campaign(rules, fault=fault, number=seed, examples=examples, report=report)
 
 
-def _walk(screen: Screen, rules: Rules, fault: Fault | None, moves: int) -> tuple[Walk, Counterexample | None]:
-    with screen.phase("systematic drive") as tell, seeded(fault):
+def _walk(
+    screen: Screen, rules: Rules, bound: Bound, fault: Fault | None, moves: int
+) -> tuple[Walk, Counterexample | None]:
+    with screen.phase(f"systematic drive, {bound.name}") as tell, seeded(fault):
 
         def report(done: Walk) -> None:
             tell(f"{done.taken:,} moves, {len(done.places):,} situations, {done.left:,} moves left", done.taken / moves)
 
-        walked = walk(rules, most=moves, report=report)
+        walked = walk(rules, most=moves, kinds=bound.kinds, report=report)
         if walked.objection is None:
             return walked, None
         run: Run = shrink(rules, walked.found, walked.objection)

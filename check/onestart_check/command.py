@@ -7,7 +7,12 @@ from pathlib import Path
 
 import click
 
+from onestart_check.driven import Driven, drive
+from onestart_check.summary import show_driven
+from onestart_conformance.faults import fault_named
+from onestart_conformance.stories import Retold
 from onestart_model.catalog import PROFILES
+from onestart_model.chain import CHAIN
 from onestart_model.rules import CAN_STILL, INVARIANT, REACHABLE, STEP
 from onestart_proofs.commands.options import chosen_entry, chosen_options, model_of, model_option, proof_options
 from onestart_proofs.evidence import Evidence, gather
@@ -35,30 +40,42 @@ from onestart_report.verdict import Verdict
 def check(
     ctx: click.Context, model: str, profile: str, seed: int, resources: int, save: Path | None, as_json: bool
 ) -> None:
-    """Prove, enumerate, and remove every protection in turn; say what holds, how far, and what each is for."""
+    """Prove, enumerate and drive: say what holds of the model and of the library, how far, and what each protection is
+    for.
+
+    About 20 s for quick, one to two minutes for standard, half an hour for deep, on two cores. Seeded faults are looked
+    for from standard on.
+    """
     entry = chosen_entry(model)
     screen = Screen(quiet=as_json)
     keep_freed_memory()
     evidence = gather(entry, profile=profile, options=chosen_options(seed, resources), phase=screen.phase)
+    driven = drive(evidence, profile=profile, seed=seed, phase=screen.phase) if entry.model is CHAIN else None
+    claims = [*evidence.claims, *(driven.claims if driven else ())]
     stories = [v.story for v in evidence.variants if v.story is not None]
-    written = save_traces(save, [*evidence.traces, *stories])
-    _show(screen, evidence, written)
+    written = save_traces(save, [*evidence.traces, *(driven.traces if driven else ()), *stories])
+    _show(screen, evidence, driven)
+    _close(screen, evidence, overall(claims), written, seed)
     if as_json:
-        screen.raw(json.dumps(_document(evidence, profile, seed), indent=1))
-    ctx.exit(overall(evidence.claims).value)
+        screen.raw(json.dumps(_document(evidence, claims, profile, seed), indent=1))
+    ctx.exit(overall(claims).value)
 
 
-def _show(screen: Screen, evidence: Evidence, written: list[Path]) -> None:
+def _show(screen: Screen, evidence: Evidence, driven: Driven | None) -> None:
     screen.line()
-    _show_promises(screen, evidence)
+    _show_promises(screen, evidence, driven)
     _show_possibilities(screen, evidence)
-    _show_protections(screen, evidence)
+    _show_protections(screen, evidence, driven)
     _show_instances(screen, evidence)
+    if driven is not None:
+        show_driven(screen, driven)
     _show_vacuity(screen, evidence)
     for trace in evidence.traces[:1]:
         screen.story(trace)
-    verdict = overall(evidence.claims)
-    screen.line(f"[bold]{evidence.entry.model.name}[/bold]: {colored(verdict)}")
+
+
+def _close(screen: Screen, evidence: Evidence, verdict: Verdict, written: list[Path], seed: int) -> None:
+    screen.line(f"[bold]{evidence.entry.model.name}[/bold]: {colored(verdict)}, seed {seed}")
     screen.wrote(written)
     option = model_of(evidence.entry)
     screen.line(f"next:  onestart explain{option} NAME   or   onestart explore{option} --without PROTECTION")
@@ -73,7 +90,7 @@ def _cell(claim: Claim | None, text: str | None = None) -> str:
     return "" if claim is None else colored(claim.verdict, text or f"{claim.verdict}, {claim.detail}")
 
 
-def _show_promises(screen: Screen, evidence: Evidence) -> None:
+def _show_promises(screen: Screen, evidence: Evidence, driven: Driven | None) -> None:
     rows, lemmas = [], []
     for prop in evidence.entry.model.of_kind(INVARIANT, STEP):
         proved = _claim(evidence, prop.name, "induction")
@@ -82,7 +99,7 @@ def _show_promises(screen: Screen, evidence: Evidence) -> None:
             lemmas += [c for c in (proved, *enumerated) if c is not None]
             continue
         cells = [_cell(c, str(c.verdict)) if c else "" for c in enumerated]
-        rows.append((prop.name, prop.layer, _cell(proved), *cells))
+        rows.append((prop.name, prop.layer, _cell(proved), *cells, *_driven_cell(driven, prop.name)))
     verdict = overall(lemmas)
     count = len({c.subject for c in lemmas})
     rows.append(
@@ -91,10 +108,25 @@ def _show_promises(screen: Screen, evidence: Evidence) -> None:
             "",
             colored(verdict),
             *([""] * len(evidence.enumerated)),
+            *([""] if driven else []),
         )
     )
-    columns = ("promise", "layer", "all sizes", *(e.standard.name for e in evidence.enumerated))
+    driven_column = ("driven on the library",) if driven else ()
+    columns = ("promise", "layer", "all sizes", *(e.standard.name for e in evidence.enumerated), *driven_column)
     screen.table("What holds in every state, or of every step", columns, rows)
+
+
+def _driven_cell(driven: Driven | None, promise: str) -> tuple[str, ...]:
+    """What drives say of a promise: how many runs kept it, and how many faults that put it at stake were found."""
+    if driven is None or driven.random is None:
+        return ()
+    hunts = [hunt for hunt in driven.hunts if fault_named(hunt.fault).promise == promise]
+    objection = driven.random.run.objection if driven.random.run else None
+    kept = f"no objection in {driven.random.tally.examples:,} runs"
+    if objection is not None:
+        kept = colored(Verdict.REFUTED, f"{objection.oracle} objects")
+    caught = f"; {sum(h.caught for h in hunts)} of {len(hunts)} faults caught" if hunts else ""
+    return (f"{kept}{caught}",)
 
 
 def _show_possibilities(screen: Screen, evidence: Evidence) -> None:
@@ -105,13 +137,25 @@ def _show_possibilities(screen: Screen, evidence: Evidence) -> None:
     screen.table("What can happen", ("property", "verdict", "by", "scope"), rows)
 
 
-def _show_protections(screen: Screen, evidence: Evidence) -> None:
-    rows = [(v.protection, _broken(v), _failing(v)) for v in evidence.variants]
+def _show_protections(screen: Screen, evidence: Evidence, driven: Driven | None) -> None:
+    followed = driven.followed if driven else {}
+    rows = [
+        (v.protection, _broken(v), _failing(v), *([_on_library(followed[v.protection])] if followed else []))
+        for v in evidence.variants
+    ]
+    library = ("the library without it",) if followed else ()
     screen.table(
         "What fails without a protection",
-        ("protection", "proof fails for", "promises broken, and the steps it takes"),
+        ("protection", "proof fails for", "promises broken, and the steps it takes", *library),
         rows,
     )
+
+
+def _on_library(retold: Retold) -> str:
+    if retold.objection is None:
+        return colored(Verdict.REFUTED, retold.instead or "nobody objects")
+    starts = max(retold.starts.values())
+    return f"breaks it at step {retold.at}" + (f", {starts} starts of one key" if starts > 1 else "")
 
 
 def _broken(variant: Variant) -> str:
@@ -151,13 +195,13 @@ def _show_vacuity(screen: Screen, evidence: Evidence) -> None:
         screen.line(f"  {colored(claim.verdict)}: {claim.subject} {claim.detail}")
 
 
-def _document(evidence: Evidence, profile: str, seed: int) -> dict[str, object]:
+def _document(evidence: Evidence, claims: list[Claim], profile: str, seed: int) -> dict[str, object]:
     return {
         "model": evidence.entry.model.name,
         "profile": profile,
         "seed": seed,
-        "verdict": str(overall(evidence.claims)),
-        "claims": [claim.to_json() for claim in evidence.claims],
+        "verdict": str(overall(claims)),
+        "claims": [claim.to_json() for claim in claims],
         "instances": [
             {
                 "name": e.standard.name,

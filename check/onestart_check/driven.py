@@ -1,0 +1,144 @@
+"""What a check drives on the library: published rows, drives, traces without a protection, seeded faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+
+from attrs import define, field, frozen
+
+from onestart_conformance.campaign import Campaign, campaign
+from onestart_conformance.coverage import Coverage, of_tally, of_walk
+from onestart_conformance.faults import FAULTS
+from onestart_conformance.hunts import Hunt, hunt_all
+from onestart_conformance.rules import Rules
+from onestart_conformance.runs import shrink
+from onestart_conformance.scenarios import run_all
+from onestart_conformance.scenarios.row import Row
+from onestart_conformance.standard import BOUNDS, Bound, chain
+from onestart_conformance.stories import Retold, counterexample, retell, story
+from onestart_conformance.systematic import walk
+from onestart_model.catalog import PROFILES
+from onestart_model.counterexample import Counterexample
+from onestart_proofs.evidence import Evidence
+from onestart_report.claims import Claim
+from onestart_report.verdict import Verdict
+
+Phase = Callable[[str], AbstractContextManager[Callable[[str, float | None], None]]]
+
+
+@frozen
+class Effort:
+    """How much of it a profile asks for. examples: random runs. hunts: random runs for each fault, 0 for no hunts."""
+
+    examples: int
+    moves: int
+    hunts: int
+    systematic: int = 0
+
+
+EFFORTS: Mapping[str, Effort] = {
+    "quick": Effort(examples=100, moves=5_000, hunts=0),
+    "standard": Effort(examples=400, moves=25_000, hunts=2_000),
+    "deep": Effort(examples=20_000, moves=300_000, hunts=2_000, systematic=20_000),
+}
+JOBS = 2
+
+
+@define
+class Driven:
+    """What has been driven so far. walks: of the bounded worlds. followed: the variants' traces, on the library."""
+
+    rows: list[Row] = field(factory=list)
+    random: Campaign | None = None
+    coverage: Coverage | None = None
+    walks: list[tuple[Bound, Coverage]] = field(factory=list)
+    followed: dict[str, Retold] = field(factory=dict)
+    hunts: list[Hunt] = field(factory=list)
+    claims: list[Claim] = field(factory=list)
+    traces: list[Counterexample] = field(factory=list)
+
+
+def drive(evidence: Evidence, *, profile: str, seed: int, phase: Phase) -> Driven:
+    """Everything that a profile asks for. The same seed gives the same runs."""
+    effort, driven = EFFORTS[profile], Driven()
+    with phase("published rows") as tell:
+        driven.rows = run_all()
+        tell(f"{len(driven.rows)} rows, as published and as shipped", 1.0)
+    driven.claims += [_row_claim(row) for row in driven.rows]
+    for bound in BOUNDS:
+        if PROFILES.index(bound.profile) <= PROFILES.index(profile):
+            _walk(driven, bound, effort.moves, phase)
+    _random(driven, effort.examples, seed, phase)
+    if effort.hunts:
+        _follow(driven, evidence, phase)
+        _hunt(driven, effort, seed, phase)
+    return driven
+
+
+def _row_claim(row: Row) -> Claim:
+    verdict = Verdict.PROVED if row.equal and row.kept else Verdict.REFUTED
+    return Claim(row.name, "published row", "the library on a simulated disk", verdict, row.scenario.statement)
+
+
+def _walk(driven: Driven, bound: Bound, moves: int, phase: Phase) -> None:
+    rules = Rules(bound.instance())
+    with phase(f"systematic drive, {bound.name}: {bound.statement}") as tell:
+        done = walk(
+            rules,
+            most=moves,
+            kinds=bound.kinds,
+            report=lambda w: tell(f"{w.taken:,} moves, {len(w.places):,} situations", None),
+        )
+    driven.walks.append((bound, of_walk(done)))
+    scope = f"the library, {bound.statement}"
+    detail = f"{done.taken:,} moves, {'none' if done.complete else f'{done.left:,}'} left"
+    verdict = Verdict.PROVED if done.complete else Verdict.UNDETERMINED
+    if done.objection is not None:
+        verdict, detail = Verdict.REFUTED, str(done.objection)
+        run = shrink(rules, done.found, done.objection)
+        driven.traces.append(counterexample(run, rules.instance, None, "systematic drive"))
+    if verdict is not Verdict.UNDETERMINED:
+        driven.claims.append(Claim(bound.name, "systematic drive", scope, verdict, detail))
+
+
+def _random(driven: Driven, examples: int, seed: int, phase: Phase) -> None:
+    rules = Rules(chain())
+    with phase(f"random drive, seed {seed}") as tell:
+        done = campaign(
+            rules,
+            number=seed,
+            examples=examples,
+            report=lambda runs, gates: tell(f"{runs:,} runs, {gates:,} steps", runs / examples),
+        )
+        tell(f"{done.tally.examples:,} runs, {done.tally.gates:,} steps of the implementation", 1.0)
+    driven.random, driven.coverage = done, of_tally(rules, done.tally)
+    if done.run is not None and done.run.objection is not None:
+        scope = f"the library, {rules.instance.scope}"
+        driven.claims.append(Claim("library", "random drive", scope, Verdict.REFUTED, str(done.run.objection)))
+        driven.traces.append(story(done))
+
+
+def _follow(driven: Driven, evidence: Evidence, phase: Phase) -> None:
+    """The traces of the model without a protection, on the library without the same protection."""
+    variants = [v for v in evidence.variants if v.story is not None and v.protection in FAULTS]
+    with phase("traces without a protection, on the library without it") as tell:
+        for number, variant in enumerate(variants, 1):
+            assert variant.story is not None
+            retold = driven.followed[variant.protection] = retell(variant.story)
+            tell(f"{number} of {len(variants)}: {variant.protection}", number / len(variants))
+            verdict = Verdict.PROVED if retold.objection is not None else Verdict.REFUTED
+            detail = str(retold.objection or retold.instead or "nobody objects")
+            driven.claims.append(Claim(variant.protection, "trace on the library", variant.scope, verdict, detail))
+
+
+def _hunt(driven: Driven, effort: Effort, seed: int, phase: Phase) -> None:
+    names = list(FAULTS)
+    with phase(f"seeded faults, seed {seed}") as tell:
+        hunts = hunt_all(names, seed=seed, examples=effort.hunts, moves=effort.systematic, jobs=JOBS)
+        for number, hunt in enumerate(hunts, 1):
+            driven.hunts.append(hunt)
+            tell(f"{number} of {len(names)}: {hunt.fault}", number / len(names))
+            verdict = Verdict.PROVED if hunt.caught else Verdict.REFUTED
+            detail = f"after {hunt.examples} runs" if hunt.caught else f"not within {hunt.examples} runs"
+            driven.claims.append(Claim(hunt.fault, "seeded fault", "the library, random drive", verdict, detail))
