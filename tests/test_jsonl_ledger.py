@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import multiprocessing
 import os
 from collections.abc import Awaitable, Callable, Hashable, Iterator
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from onestart.health import Health, Reading
 from onestart.jsonl import Files, JsonlLedger, LocalFiles, NotALedgerError
-from onestart.jsonl.lines import decode
+from onestart.jsonl.lines import decode, encode
 from onestart.jsonl.verify import StoreReport, verify
 from onestart.ports import LedgerUnavailableError, View
 from onestart.records import STORES, Approval, Attempt, Lease, Note, Receipt, Record, Session
@@ -240,6 +241,20 @@ def test_what_is_decided_on_is_durable() -> None:
     look(ledger, see)
 
 
+def test_names_that_others_made_are_durable() -> None:
+    """Of a store that came up after this ledger was opened, and of a ledger in which nothing is recorded yet."""
+    disk = Disk()
+    live = ledger_on(disk)
+    look(live, shown)
+    assert {"/l", "/l/ledger.json"} <= disk.named
+    disk.named.clear()
+    look(ledger_on(disk), lambda view: None)
+    assert {"/l", "/l/ledger.json"} <= disk.named
+    put(ledger_on(disk), receipt("k0"))
+    disk.named.discard(path_of("receipts"))
+    assert look(live, lambda view: path_of("receipts") in disk.named)
+
+
 def test_names_are_durable_before_a_record_is_acknowledged() -> None:
     disk = Disk()
     ledger = ledger_on(disk)
@@ -432,6 +447,55 @@ def test_two_lines_without_a_newline_between_are_told_apart() -> None:
     assert report(disk, "attempts").missing == 1  # other stores had seen what was torn
 
 
+def test_a_payload_that_holds_a_line_is_nobody_elses_record() -> None:
+    """Not even if the line around it is damaged, so that what begins where cannot be told for sure."""
+    disk = filled()
+    inner = json.loads(encode(receipt("k3"), 99, None, {}))
+    put(ledger_on(disk), Receipt("k2", "t", "pending", "f", {"payload": inner}))
+    data = disk.files[path_of("receipts")]
+    data[-8] ^= 1
+    seen = look(ledger_on(disk), shown)
+    assert (seen["k2"][0].count, seen["k2"][0].health) == (3, Health.CORRUPT)
+    assert (seen["k3"][0].health, seen["stray"]) == (Health.ABSENT, ())
+
+
+def test_a_line_in_the_place_of_another_is_not_read_as_it() -> None:
+    """Although it is intact: it is another key's, or an older one of the same key."""
+    for key, record in (("k1", attempt("k2")), ("k1", attempt("k1"))):
+        disk = Disk()
+        live = ledger_on(disk)
+        put(live, attempt("k0"), record, attempt("k1"), attempt("k2"))
+        lines = lines_of(disk, "attempts")
+        assert len({len(raw) for raw in lines[1:]}) == 1
+        sound = look(live, lambda view: view.attempt(key))  # noqa: B023
+        disk.files[path_of("attempts")][:] = b"".join([lines[0], lines[1], lines[1], lines[3]])
+        reading = look(live, lambda view: view.attempt(key))  # noqa: B023
+        assert (reading.count, reading.health) == (sound.count, Health.CORRUPT)
+        assert reading.records == sound.records[:-1]
+
+
+def test_a_line_that_is_repeated_does_not_turn_the_count_back() -> None:
+    disk = filled()
+    lines = lines_of(disk, "attempts")
+    disk.append(path_of("attempts"), lines[1])
+    ledger = ledger_on(disk)
+    reading = look(ledger, lambda view: view.attempt("k0"))
+    assert (reading.count, reading.newest) == (3, whole(0)[4])
+    put(ledger, attempt("k3"))
+    line = decode(lines_of(disk, "attempts")[-1][:-1])
+    assert (line.seq, line.prev) == (7, ("attempt", "k2", "t"))
+    assert report(disk, "attempts").backward == 1
+
+
+def test_an_illegible_line_at_the_end_keeps_its_number() -> None:
+    """It may be a record that nobody else has seen yet."""
+    disk = filled()
+    disk.append(path_of("attempts"), b"?\n")
+    put(ledger_on(disk), attempt("k3"))
+    line = decode(lines_of(disk, "attempts")[-1][:-1])
+    assert (line.seq, line.prev) == (8, None)
+
+
 def test_damage_to_the_newline_at_the_end_does_not_fuse_the_next_record() -> None:
     disk = filled()
     live = ledger_on(disk)
@@ -445,6 +509,23 @@ def test_damage_to_the_newline_at_the_end_does_not_fuse_the_next_record() -> Non
         assert look(ledger, lambda view: view.attempt("k3").records) == (attempt("k3"),) * 3
         assert look(ledger, lambda view: view.attempt("k2").health) is Health.CORRUPT
     assert report(disk, "attempts").damage == 1
+
+
+@pytest.mark.parametrize("damaged", [1, 30])
+def test_a_newline_that_is_gone_is_made_up_for(damaged: int) -> None:
+    """By whoever appends next, seen or not by those who had read the line; also if more of the line is damaged."""
+    disk = filled()
+    live, other = ledger_on(disk), ledger_on(disk)
+    look(other, shown)
+    disk.files[path_of("attempts")][-1] ^= 1
+    look(live, shown)
+    disk.files[path_of("attempts")][-damaged] ^= 2
+    put(other, attempt("k3"))
+    for ledger in (live, ledger_on(disk)):
+        seen = look(ledger, shown)
+        assert seen["stray"] == ()
+        assert essence((seen["k3"][1],)) == [((attempt("k3"),), 1, Health.INTACT)]
+        assert (seen["k2"][1].count, seen["k2"][1].health) == (2, Health.CORRUPT)
 
 
 def test_another_version_is_not_read_as_this_one() -> None:
@@ -575,6 +656,33 @@ def test_a_file_of_the_same_length_in_the_same_place_is_read_anew() -> None:
     assert look(live, lambda view: (view.attempt("k1").count, view.attempt("k2").count)) == (0, 1)
 
 
+def test_a_file_that_was_replaced_is_read_anew() -> None:
+    """Although it ends as the one did that was read, or has become so short that its end cannot be compared."""
+    disk = filled()
+    live = ledger_on(disk)
+    look(live, shown)
+    lines = lines_of(disk, "attempts")
+    disk.put(path_of("attempts"), b"".join([*lines[:2], bytes(len(lines[2]) - 1), b"\n", *lines[3:]]))
+    assert look(live, lambda view: view.attempt("k1").records) == (whole(1)[4],)
+    assert look(live, lambda view: view.attempt("k1").where) == "attempts.jsonl:4"
+    disk.files[path_of("attempts")] += b"\n"
+    look(live, shown)
+    disk.files[path_of("attempts")][:] = lines[0]
+    assert look(live, lambda view: (view.attempt("k0").count, view.attempt("k1").count)) == (1, 0)
+
+
+def test_what_one_store_had_seen_is_handed_on() -> None:
+    """The next record of the key notes what is missing, so that it does not take the one witness there was."""
+    disk = filled(1)
+    ledger = ledger_on(disk)
+    put(ledger, receipt("k1"), attempt("k1"))
+    lines = lines_of(disk, "receipts")
+    disk.put(path_of("receipts"), b"".join(lines[:2]))
+    put(ledger_on(disk), Session("k1", "t", "live", "f"))
+    disk.put(path_of("attempts"), b"".join(lines_of(disk, "attempts")[:2]))
+    assert look(ledger_on(disk), lambda view: view.receipt("k1").health) is Health.CORRUPT
+
+
 def test_numbers_that_were_seen_are_not_given_again() -> None:
     disk = filled()
     del disk.files[path_of("attempts")], disk.numbers[path_of("attempts")]
@@ -632,7 +740,11 @@ def test_a_crash_while_sealing_brings_nothing_to_light() -> None:
     base.append(path_of("attempts"), torn)
     ledger = ledger_on(base)
     start = len(base.files[path_of("attempts")])
+    look(ledger, shown)
+    base.calls.clear()
     put(ledger, attempt("k2"))
+    writes = [what for what, path in base.calls if path == path_of("attempts") and what != "read"]
+    assert writes == ["append", "sync", "append", "sync"]  # so that a crash cannot keep the second alone
     written = bytes(base.files[path_of("attempts")])
     for length in range(start, len(written)):
         disk = Disk()

@@ -139,6 +139,14 @@ def test_a_body_that_is_not_of_its_head_is_corrupt(body: str) -> None:
     assert (line.health, line.seq, line.owner, line.record) == (Health.CORRUPT, 7, ("attempt", "k", "t"), None)
 
 
+@pytest.mark.parametrize("ends", ["NaN", "Infinity", "-Infinity", "1e999", "null"])
+def test_a_lease_ends_at_a_number(ends: str) -> None:
+    head = '7,"lease","k","t",null,'
+    body = '{"task":"t","token":1,"holder":"k","ends":1e3}'
+    assert decode(forged(body, head=head)).health is Health.INTACT
+    assert decode(forged(body.replace("1e3", ends), head=head)).health is Health.CORRUPT
+
+
 def test_the_second_writer_writes_intact_lines() -> None:
     assert decode(forged()).record == Attempt("k", "t", "closed", "f")
 
@@ -240,10 +248,17 @@ def test_a_tail_is_torn_unless_it_is_more_than_a_line(make: Callable[[bytes], by
 def test_a_payload_cannot_pass_for_a_line() -> None:
     """Even one that holds a line with its checksum: texts are escaped, and a list of JSON is within the object."""
     inner = json.loads(forged())
-    for payload in (inner, forged().decode(), [inner, inner]):
+    for payload in (inner, forged().decode(), [inner, inner], summed()):
         raw = encode(Receipt("k", "t", "pending", "f", {"payload": payload}), 1, None, {})[:-1]
         assert decode(raw).health is Health.INTACT
         assert overrun(raw) == 0
         for length in range(len(raw)):
             assert decode(raw[:length]).health is Health.CORRUPT
             assert overrun(raw[:length]) == 0
+
+
+def summed() -> list[str]:
+    """A payload that has, at its place in the line, the sum of what is before it: one can know that beforehand."""
+    raw = encode(Receipt("k", "t", "pending", "f", {"payload": ["0" * 16]}), 1, None, {})
+    before = raw[: raw.index(b'"' + b"0" * 16)]
+    return [hashlib.blake2b(before, digest_size=8).hexdigest()]

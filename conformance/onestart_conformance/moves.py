@@ -113,3 +113,5 @@ _TAKEN: dict[str, Callable[..., bool]] = {
     "damage": damage,
     "lose_attempt": lose_attempt,
 }
+
+NAMES = tuple(_TAKEN)

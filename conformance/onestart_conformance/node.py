@@ -26,7 +26,7 @@ class Call:
     """A call of the chain's public face that is under way. key: what it is about. foreign: by another actor.
 
     strand, told: who it is in events, and the last one that tells of an answer. last: the action of the last event, and
-    what governance said. rounds: how often it has asked governance.
+    what governance said. rounds: how often it has asked governance. since: gates that were opened since the last event.
     """
 
     number: int
@@ -39,6 +39,7 @@ class Call:
     told: Event | None = None
     last: tuple[str, bool] = ("", False)
     rounds: int = 0
+    since: int = 0
 
 
 @define(eq=False)

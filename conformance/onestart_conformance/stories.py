@@ -12,7 +12,7 @@ from onestart_conformance.faults import Fault, fault_named, seeded
 from onestart_conformance.faults.catalog import FAULTS
 from onestart_conformance.follow import Followed, follow
 from onestart_conformance.judgement import Objection
-from onestart_conformance.moves import Move
+from onestart_conformance.moves import NAMES, Move
 from onestart_conformance.rules import Rules
 from onestart_conformance.runs import Run, finish, step
 from onestart_conformance.world import World
@@ -113,9 +113,15 @@ def _faults(trace: Counterexample, shipped: bool, fault: str | None) -> Iterable
 
 def _moves(trace: Counterexample) -> list[Move]:
     try:
-        return [Move(name, tuple(arguments)) for name, *arguments in trace.replay["moves"]]
+        moves = [Move(name, tuple(arguments)) for name, *arguments in trace.replay["moves"]]
     except (KeyError, TypeError, ValueError) as error:
         raise CounterexampleError(f"its moves cannot be read: {error}") from None
+    for move in moves:
+        if move.name not in NAMES:
+            raise CounterexampleError(f"no move is called {move.name!r}; known: {', '.join(NAMES)}")
+        if not all(isinstance(argument, str | int) for argument in move.arguments):
+            raise CounterexampleError(f"{move} has arguments that are no names or numbers")
+    return moves
 
 
 def _moved(trace: Counterexample) -> Retold:

@@ -165,7 +165,16 @@ def _standing(world: World) -> Hashable:
     for gate in world.gates():
         waiting.setdefault(gate.submission, []).append(gate.kind)
     return tuple(
-        (call.node, call.name, call.key, call.foreign, call.last, call.rounds, tuple(waiting.get(call.number, ())))
+        (
+            call.node,
+            call.name,
+            call.key,
+            call.foreign,
+            call.last,
+            call.rounds,
+            call.since,
+            tuple(waiting.get(call.number, ())),
+        )
         for node in world.nodes
         for call in node.calls
     )

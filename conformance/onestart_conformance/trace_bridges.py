@@ -82,6 +82,9 @@ class Bridges:
         for pending in scene.task.pending:
             yield partial(self._before, pending=pending, high=high, where=where, reason=reason)
         names = list(dict.fromkeys([event.key, *scene.task.restless[:4], scene.task.holder or event.key]))
+        losses = [partial(_lost, key=name) for name in names]
+        if self.numbers.fell:
+            yield from losses
         if self.debts.possible(event.process):
             for name in names:
                 for action in (*IN_KERNEL, *OF_NOBODY):
@@ -89,8 +92,8 @@ class Bridges:
         for action in SPOILS:
             owed = Owed(action, event.key, where, f"{reason} a damage that no answer tells of")
             yield partial(_spoiled, action=action, owed=owed, shown=event.action in SHOWS_DAMAGE)
-        if self.numbers.fell or event.order in self.numbers.late:
-            yield from (partial(_lost, key=name) for name in names)
+        if not self.numbers.fell:
+            yield from losses
 
     def _by_strand(self, scene: Scene, strand: Strand, owed: Owed, wrote: tuple[int, int] | None) -> bool:
         record = scene.task.strands[strand]

@@ -53,8 +53,7 @@ class Told(NamedTuple):
 class Numbers:
     """Which record numbers no event tells of. floor: up to there nothing is known. fell: how often the count fell.
 
-    again: where numbers began anew. late: those that were told of after somebody had seen the record. used: those of
-    steps that were assumed.
+    again: where numbers began anew. used: those of steps that were assumed.
     """
 
     top: int = 0
@@ -62,7 +61,6 @@ class Numbers:
     again: int = 0
     fell: int = 0
     missing: list[int] = field(factory=list)
-    late: list[int] = field(factory=list)
     used: list[int] = field(factory=list)
 
     def take(self, number: int, *, wrote: bool, sure: bool = True) -> bool:
@@ -78,7 +76,6 @@ class Numbers:
         at = bisect_left(self.missing, number)
         if self.missing[at : at + 1] == [number]:
             del self.missing[at]
-            self.late = [*self.late[-MOST_USED:], number]
             return True
         if number <= self.again or not sure:
             return True

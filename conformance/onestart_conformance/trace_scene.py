@@ -20,7 +20,7 @@ DAMAGED = "records damaged, as answers tell"
 CRASHED = "strands that never finished"
 UNTOLD = "steps that no event tells, of processes that ended"
 SPOILED = "records damaged, though no answer tells"
-LOST = "attempt records lost with a ledger that fell back"
+LOST = "attempt records lost with a store that fell back"
 
 INFERRED = (EXPIRED, FINISHED, DAMAGED, CRASHED)
 ASSUMED = (UNTOLD, SPOILED, LOST)

@@ -130,6 +130,7 @@ class World:
 
     def open(self, gate: Gate, answer: object = None) -> None:
         """Let a call to the outside go on."""
+        self.calls[gate.submission].since += 1
         self.nodes[gate.node].gates.open(gate, answer)
         self.settle()
 
@@ -191,6 +192,7 @@ class World:
             ruled = event.action == "ruled"
             call.last = (event.action, ruled and event.details["revision"] == event.details["expected"])
             call.rounds += ruled
+            call.since = 0
             if event.key == call.key and "reason" in event.details and "outcome" in event.details:
                 call.told = event
         if event.action == "enter":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import os
 import secrets
 import socket
@@ -56,7 +57,7 @@ class Chain:
     that has died. callback: is given the dispatcher and makes the execution callback, for kernels that wrap it or
     dispatch in another way.
 
-    Raises ValueError for a lease that is not longer than nothing.
+    Raises ValueError for a lease that is not longer than nothing, or endless.
     """
 
     def __init__(
@@ -71,8 +72,8 @@ class Chain:
         lease_seconds: float = 30.0,
         callback: Callable[[Dispatcher], Callback] | None = None,
     ) -> None:
-        if not lease_seconds > 0:
-            raise ValueError(f"lease_seconds must be above 0, not {lease_seconds!r}")
+        if not 0 < lease_seconds < math.inf:
+            raise ValueError(f"lease_seconds must be above 0 and finite, not {lease_seconds!r}")
         name = process or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         check_name("process", name)
         self._outside = Outside(

@@ -44,9 +44,12 @@ class Command:
             check_name("revision", self.revision)
         if type(self.round) is not int or not 0 <= self.round < 2**53:
             raise BadCommandError(f"round must be a whole number from 0 on, not {escaped(self.round)}")
-        size = len(canonical(self.payload, "the payload"))
-        if size > MOST_PAYLOAD:
-            raise BadCommandError(f"the payload takes {size} bytes; keep it below {MOST_PAYLOAD} and pass a reference")
+        text = canonical(self.payload, "the payload")
+        if len(text) > MOST_PAYLOAD:
+            raise BadCommandError(
+                f"the payload takes {len(text)} bytes; keep it below {MOST_PAYLOAD} and pass a reference"
+            )
+        object.__setattr__(self, "payload", json.loads(text))  # a copy: what the caller does to its own changes nothing
 
     @property
     def fingerprint(self) -> str:

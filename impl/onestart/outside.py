@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from typing import Any, Generic, TypeVar
 
 from attrs import define, field, frozen
@@ -44,8 +45,8 @@ class Strand:
     seen: int = 0
 
     def order_of(self, command: Command) -> Order:
-        """What the executor gets."""
-        return Order(command.key, command.task, self.token, command.function, command.payload)
+        """What the executor gets; the payload is a copy, since a function may change what it is given."""
+        return Order(command.key, command.task, self.token, command.function, deepcopy(command.payload))
 
 
 @frozen

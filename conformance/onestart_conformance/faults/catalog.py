@@ -5,11 +5,12 @@ from __future__ import annotations
 import difflib
 
 from onestart_conformance.faults.fault import Fault
-from onestart_conformance.faults.made import made
+from onestart_conformance.faults.records import of_records
 from onestart_conformance.faults.removed import removed
+from onestart_conformance.faults.steps import of_steps
 from onestart_model.expression import RuleError
 
-FAULTS = {fault.name: fault for fault in (*removed(), *made())}
+FAULTS = {fault.name: fault for fault in (*removed(), *of_steps(), *of_records())}
 
 
 def fault_named(name: str) -> Fault:

@@ -147,7 +147,6 @@ class Journal:
             self._offset += length + 1
             tail = tail[length + 1 :]
             self._unended = True
-        self._unended = self._unended and not tail
         self._tail = len(tail)
 
     def _take(self, raw: bytes, offset: int) -> None:

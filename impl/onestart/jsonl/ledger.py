@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import threading
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Protocol, TypeVar
 
@@ -67,7 +66,6 @@ class JsonlLedger:
         self._marker = f"{self._path}/{MARKER}"
         self._marked: Hashable | None = None
         self._stores = Stores(self._path, self._files)
-        self._alone = threading.Lock()
 
     async def step(self, decide: Callable[[View], tuple[Record | None, T]]) -> T:
         """See `Ledger.step`. Raises NotALedgerError if the folder holds something else."""
@@ -75,15 +73,14 @@ class JsonlLedger:
 
     def _step(self, decide: Callable[[View], tuple[Record | None, T]]) -> T:
         stores = self._stores
-        with self._alone:
-            if self._marked is None:
-                self._prepare()
-            with _Held(self._files, self._lock):
-                self._open()
-                stores.refresh()
-                record, answer = decide(stores)
-                if record is not None:
-                    stores.append(record)
+        if self._marked is None:
+            self._prepare()
+        with _Held(self._files, self._lock):
+            self._open()
+            stores.refresh()
+            record, answer = decide(stores)
+            if record is not None:
+                stores.append(record)
         return answer
 
     def _prepare(self) -> None:

@@ -97,13 +97,7 @@ def encode(record: Record, seq: int, prev: Owner | None, refs: Mapping[str, int]
 
 def outline(raw: bytes) -> Line:
     """What a line shows without its record: health says whether all of it is as it was written. Never raises."""
-    match = _HEAD.match(raw)
-    if match is None or not _head_holds(match):
-        return _without_head(raw)
-    try:
-        return _headed(match)
-    except ValueError:
-        return CORRUPT
+    return _outline_cached(raw) if len(raw) <= _CACHED_LENGTH else _outline(raw)
 
 
 def decode(raw: bytes) -> Line:
@@ -156,7 +150,7 @@ def _outline(raw: bytes) -> Line:
         return CORRUPT
 
 
-_outline_cached = lru_cache(1024)(_outline)
+_outline_cached = lru_cache(maxsize=1024)(_outline)
 
 
 def _sum(data: bytes) -> bytes:
