@@ -1,4 +1,4 @@
-# make check   the evidence: proofs and enumeration
+# make check   the evidence: proofs, enumeration, drives, seeded faults
 # make test    lint, types, all tests
 # Both make their environment in .venv first, from Python 3.11 or newer and nothing else.
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,14 +37,37 @@ def test_the_readme_shows_real_output(
     assert normal(capsys.readouterr().out) == normal(output)
 
 
+SCRIPT = re.compile(r"<!-- script: (?P<name>.*?) -->\n```\n(?P<output>.*?)```", re.S)
+
+
+@pytest.mark.parametrize("name", ["killed.sh", "library.py"])
+def test_the_examples_print_what_the_readme_says(name: str, tmp_path: Path) -> None:
+    """Submit, kill -9, resubmit, one start: really run, also the program that uses the library."""
+    shown = {m["name"]: m["output"] for m in SCRIPT.finditer((ROOT / "README.md").read_text(encoding="utf-8"))}
+    bin_folder = str(Path(sys.executable).parent)
+    shell = ["sh"] if name.endswith(".sh") else [sys.executable]
+    done = subprocess.run(
+        [*shell, str(ROOT / "examples" / name)],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert done.stdout == shown[name]
+
+
 def test_there_is_an_example() -> None:
     """An empty list of examples would pass every comparison."""
     assert examples()
 
 
 def test_quoted_rules_are_the_rules() -> None:
-    """Code that the README shows is code of the model, to the letter."""
-    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "model").rglob("*.py"))
+    """Code that the README shows is code of the model, or of an example, to the letter."""
+    rooms = (ROOT / "model", ROOT / "examples")
+    sources = "".join(path.read_text(encoding="utf-8") for room in rooms for path in room.rglob("*.py"))
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)
     assert blocks
     for block in blocks:
@@ -52,7 +78,9 @@ def test_quoted_rules_are_the_rules() -> None:
 def test_named_paths_exist(name: str) -> None:
     """A room that is named can be found."""
     text = (ROOT / name).read_text(encoding="utf-8")
-    for path in re.findall(r"`((?:model|impl|proofs|conformance|tests|benchmarks)/[\w./]+)`", text):
+    for path in re.findall(
+        r"`((?:model|impl|proofs|conformance|report|check|tests|benchmarks|examples)/[\w./]+)`", text
+    ):
         assert (ROOT / path).exists(), path
 
 

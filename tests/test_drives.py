@@ -26,7 +26,7 @@ from onestart_model.expression import RuleError
 def test_without_a_fault_nobody_objects(seed: int) -> None:
     """The library keeps to the model, whatever crashes, fails, is damaged or submitted at the same time."""
     done = campaign(Rules(chain()), number=seed, examples=80)
-    assert done.run is None, done.run and (done.run.objection, done.run.moves)
+    assert done.run is None, done.run
     assert done.tally.examples == 80
     assert done.tally.gates > 2000
 
@@ -35,7 +35,7 @@ def test_without_a_fault_nobody_objects(seed: int) -> None:
 def test_worlds_of_other_sizes(keys: int, tasks: tuple[int, ...]) -> None:
     """One key alone, and several tasks, are driven as well."""
     done = campaign(Rules(chain(keys=keys, tasks=tasks)), number=1, examples=40)
-    assert done.run is None, done.run and (done.run.objection, done.run.moves)
+    assert done.run is None, done.run
 
 
 def test_the_same_seed_gives_the_same_runs() -> None:
@@ -72,7 +72,7 @@ def test_a_bounded_world_is_walked_to_the_end() -> None:
     assert (done.taken, len(done.places), len(done.states), sum(coverage.driven.values())) == PAIR
 
 
-PAIR = (638, 136, 31, 56)
+PAIR = (974, 196, 33, 68)
 
 
 def test_a_walk_can_be_cut_short() -> None:

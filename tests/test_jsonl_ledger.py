@@ -662,9 +662,11 @@ def test_a_file_that_was_replaced_is_read_anew() -> None:
     live = ledger_on(disk)
     look(live, shown)
     lines = lines_of(disk, "attempts")
-    disk.put(path_of("attempts"), b"".join([*lines[:2], bytes(len(lines[2]) - 1), b"\n", *lines[3:]]))
+    line = decode(lines[2][:-1])
+    other = encode(attempt("k3"), line.seq, line.prev, line.refs)
+    disk.put(path_of("attempts"), b"".join([*lines[:2], other, *lines[3:]]))
     assert look(live, lambda view: view.attempt("k1").records) == (whole(1)[4],)
-    assert look(live, lambda view: view.attempt("k1").where) == "attempts.jsonl:4"
+    assert look(live, lambda view: view.attempt("k3").records) == (attempt("k3"),)
     disk.files[path_of("attempts")] += b"\n"
     look(live, shown)
     disk.files[path_of("attempts")][:] = lines[0]

@@ -78,10 +78,12 @@ def command_on_record(view: View, *, key: str) -> Decision[Command | None]:
 
 
 def cancel_session(view: View, *, strand: Strand) -> Decision[bool]:
-    """Record that a live session was cancelled."""
+    """Record that a live session was cancelled. Returns whether to ask the executor, which may not have been reached."""
     reading = view.session(strand.key)
-    if not reading.exists or (reading.newest is not None and reading.newest.state == "cancelled"):
+    if not reading.exists:
         return Decision(False)
+    if reading.newest is not None and reading.newest.state == "cancelled":
+        return Decision(not evidence.over(view, strand.key))
     token = reading.records[-1].token if reading.records else 0
     record = Session(strand.key, strand.task, "cancelled", strand.fingerprint, token)
     return Decision(True, "cancel_session", record)
