@@ -855,6 +855,19 @@ def test_a_missing_or_empty_folder_becomes_a_ledger(tmp_path: Path, empty: bool)
     assert asyncio.run(stepped(JsonlLedger(folder), *whole(1))) == 16
 
 
+def test_folders_that_are_made_are_durable(tmp_path: Path) -> None:
+    synced: list[str] = []
+
+    class Watched(LocalFiles):
+        def sync_folder(self, path: str) -> None:
+            assert Path(path).is_dir()
+            synced.append(os.path.relpath(path, tmp_path))
+            super().sync_folder(path)
+
+    asyncio.run(stepped(JsonlLedger(tmp_path / "a" / "b" / "c", files=Watched())))
+    assert {".", "a", "a/b", "a/b/c"} == set(synced)
+
+
 FOREIGN = {
     "other things": ({"notes.txt": "mine"}, "holds other things and no ledger.json"),
     "stores alone": ({"receipts.jsonl": ""}, "holds other things and no ledger.json"),

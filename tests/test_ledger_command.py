@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 from onestart.command_line import run
 from onestart.jsonl import JsonlLedger, LocalFiles
 from onestart.jsonl.ledger import open_for_reading
+from onestart.jsonl.lines import encode
 from onestart.records import STORES, Approval, Attempt, Lease, Note, Receipt, Record, Session
 
 RESULT = {"outcome": "started", "reason": "task_dispatch_attempt_created"}
@@ -189,6 +191,16 @@ def test_verify_says_what_is_wrong(
     assert row in shown
     assert finding in shown
     assert shown[-1] == "damaged: nothing was changed"
+
+
+def test_verify_reads_what_is_within_the_lines(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line may be as it was written, and yet hold no record."""
+    line = encode(Attempt("k1", "t1", "ended", "f"), 4, ("attempt", "k1", "t1"), {})
+    text = line[: line.rindex(b'"')].replace(b'"ended"', b'"begun"')[:-17]
+    made = text + b'"' + hashlib.blake2b(text, digest_size=8).hexdigest().encode() + b'"]\n'
+    change(filled / "attempts.jsonl", lambda lines: [*lines, made])
+    assert run(["ledger", "verify", str(filled)]) == 1
+    assert "attempts.jsonl:4: corrupt, attempt of 'k1'" in capsys.readouterr().out
 
 
 def test_verify_shows_the_first_few_findings(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:

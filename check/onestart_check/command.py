@@ -111,7 +111,7 @@ def _show_promises(screen: Screen, evidence: Evidence, driven: Driven | None) ->
             *([""] if driven else []),
         )
     )
-    driven_column = ("driven on the library",) if driven else ()
+    driven_column = ("the library",) if driven else ()
     columns = ("promise", "layer", "all sizes", *(e.standard.name for e in evidence.enumerated), *driven_column)
     screen.table("What holds in every state, or of every step", columns, rows)
 
@@ -122,10 +122,10 @@ def _driven_cell(driven: Driven | None, promise: str) -> tuple[str, ...]:
         return ()
     hunts = [hunt for hunt in driven.hunts if fault_named(hunt.fault).promise == promise]
     objection = driven.random.run.objection if driven.random.run else None
-    kept = f"no objection in {driven.random.tally.examples:,} runs"
+    kept = f"{driven.random.tally.examples:,} runs"
     if objection is not None:
         kept = colored(Verdict.REFUTED, f"{objection.oracle} objects")
-    caught = f"; {sum(h.caught for h in hunts)} of {len(hunts)} faults caught" if hunts else ""
+    caught = f", {sum(h.caught for h in hunts)} of {len(hunts)} faults" if hunts else ""
     return (f"{kept}{caught}",)
 
 

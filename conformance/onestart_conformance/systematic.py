@@ -8,7 +8,7 @@ needs no copies of a running library, and almost every step that it takes is a n
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 
 from attrs import define, field
 
@@ -95,14 +95,19 @@ def _one_world(done: Walk, most: int) -> None:
     world = World(done.rules)
     done.worlds += 1
     taken: list[Move] = []
+    way: deque[tuple[Move, int]] = deque()
     try:
         here = _arrive(done, world)
         while len(taken) < LONGEST_WALK and done.taken < most:
-            move = _next(done, here)
-            if move is None:
+            if not way:
+                way = _way(done, here)
+            if not way:
                 done.complete = done.complete or not taken
                 break
+            move, expected = way.popleft()
             here = _take(done, world, here, move)
+            if here != expected:
+                way.clear()
             taken.append(move)
             if world.objection is not None:
                 break
@@ -113,22 +118,32 @@ def _one_world(done: Walk, most: int) -> None:
         world.end()
 
 
-def _next(done: Walk, here: int) -> Move | None:
-    """A move that is left here, or the first one on the shortest known way to a situation that has one."""
+def _way(done: Walk, here: int) -> deque[tuple[Move, int]]:
+    """The shortest known way to a move that is left, and that move; each with where it leads, -1 if nobody knows."""
     places = done.places
-    if places[here].left:
-        return places[here].left[-1]
-    queue = deque((move, there, 1) for move, there in places[here].led.items())
-    seen = {here}
+    came: dict[int, tuple[int, Move] | None] = {here: None}
+    queue = deque([(here, 0)])
     while queue:
-        first, there, far = queue.popleft()
-        if there in seen or far > LONGEST_WAY:
-            continue
-        seen.add(there)
+        there, far = queue.popleft()
         if places[there].left:
-            return first
-        queue.extend((first, further, far + 1) for further in places[there].led.values())
-    return None
+            return _back(came, there, places[there].left[-1])
+        if far < LONGEST_WAY:
+            for move, further in places[there].led.items():
+                if further not in came:
+                    came[further] = (there, move)
+                    queue.append((further, far + 1))
+    return deque()
+
+
+def _back(came: Mapping[int, tuple[int, Move] | None], there: int, last: Move) -> deque[tuple[Move, int]]:
+    way = deque([(last, -1)])
+    step_before = came[there]
+    while step_before is not None:
+        place, move = step_before
+        way.appendleft((move, there))
+        there = place
+        step_before = came[there]
+    return way
 
 
 def _take(done: Walk, world: World, here: int, move: Move) -> int:

@@ -71,12 +71,13 @@ def show_hunts(screen: Screen, hunts: list[Hunt], *, systematic: bool) -> None:
     rows = []
     for hunt in hunts:
         fault = fault_named(hunt.fault)
-        oracle = fault.oracle + (f", missing {fault.protection}" if fault.protection else "")
+        missed = f", missing {fault.protection}" if fault.protection not in ("", fault.name) else ""
+        oracle = fault.oracle + missed
         caught = f"run {hunt.examples}" if hunt.caught else "[bold red]not found[/]"
         others = ", ".join(f"{name} {count}" for name, count in hunt.others.items())
         systematically = ([f"{hunt.moves:,} moves" if hunt.moves else "not within the bound"]) if systematic else []
         rows.append((hunt.fault, fault.promise, oracle, caught, str(hunt.steps or ""), escape(others), *systematically))
-    columns = ("fault", "promise at stake", "oracle that must object", "caught in", "steps", "other oracles before")
+    columns = ("fault", "promise at stake", "must object", "caught in", "steps", "others before")
     screen.table("Seeded faults", (*columns, *(("systematically",) if systematic else ())), rows)
     total = sum(hunt.caught for hunt in hunts)
     screen.line(f"{total} of {len(hunts)} faults caught by the oracle that must catch them")
