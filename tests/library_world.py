@@ -118,6 +118,11 @@ class ManualClock:
         self._news.set()
         await future
 
+    @property
+    def sleepers(self) -> int:
+        """How many are asleep now."""
+        return sum(not future.done() for _, future in self._sleepers)
+
     def advance(self, seconds: float) -> None:
         self.seconds += seconds
         for end, future in self._sleepers:

@@ -28,7 +28,7 @@ FAILING = {
     "revision-in-force": {"a_stale_revision_never_starts": 2},
     "refusal-before-answer": {"no_start_after_refusal_or_cancellation": 8},
     "result-recorded-once": {"a_recorded_result_stays": 11, "bytes_are_never_destroyed": 11},
-    "degraded-read-reported": {"a_degraded_read_is_reported": 4},
+    "degraded-read-reported": {"a_degraded_read_is_reported": 3},
     "damage-is-not-absence": {"bytes_are_never_destroyed": 5},
     "notes-are-evidence": {"no_start_after_refusal_or_cancellation": 10, "one_key_at_most_one_start": 15},
     "results-are-evidence": {"no_start_after_refusal_or_cancellation": 10},
@@ -107,7 +107,7 @@ def test_one_command_with_everything_unlimited() -> None:
     """The smallest instance, exactly: every crash, damage, rollback, expiry and operator, as often as they like."""
     exploration = explore(CHAIN.standard("single").instance(MODEL))
     assert exploration.complete
-    assert (exploration.states, exploration.generated, exploration.levels) == (30_511, 278_415, 34)
+    assert (exploration.states, exploration.generated, exploration.levels) == (30_511, 342_262, 34)
     assert not exploration.sightings
     for prop in MODEL.of_kind(CAN_STILL):
         assert can_still(exploration, prop).stuck == 0
@@ -118,7 +118,7 @@ def test_two_commands_with_everything_unlimited() -> None:
     watched = antecedents(MODEL)
     exploration = explore(CHAIN.standard("unlimited").instance(MODEL), watched=watched)
     assert exploration.complete
-    assert (exploration.states, exploration.generated, exploration.levels) == (6_172_021, 77_996_097, 49)
+    assert (exploration.states, exploration.generated, exploration.levels) == (6_172_021, 92_931_503, 49)
     witness = exploration.sightings["a_new_key_starts_after_a_cancelled_one"]
     assert trace(exploration, witness).broken()
     assert set(exploration.sightings) == {witness.property, *(p.name for p in watched)}
@@ -131,7 +131,7 @@ def test_three_commands_with_budgets() -> None:
     """Three keys, two processes, two tasks, with a budget of crashes, damages and expiries."""
     exploration = explore(CHAIN.standard("budgeted").instance(MODEL))
     assert exploration.complete
-    assert (exploration.states, exploration.generated, exploration.levels) == (3_752_756, 29_568_073, 51)
+    assert (exploration.states, exploration.generated, exploration.levels) == (3_752_756, 46_266_252, 51)
     assert set(exploration.sightings) == {"a_new_key_starts_after_a_cancelled_one"}
 
 

@@ -180,7 +180,7 @@ def test_a_quick_check_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
     for text in ("one_key_at_most_one_start", "a_new_key_starts_after_a_cancelled_one", "operator-looks-first"):
         assert text in out
     assert "22 of 22 protections needed" in out
-    assert out.splitlines()[-2] == "chain: proved"
+    assert out.splitlines()[-2] == "chain: proved, seed 0"
 
 
 def test_the_same_seed_gives_the_same_document(capsys: pytest.CaptureFixture[str]) -> None:

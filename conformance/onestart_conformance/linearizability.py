@@ -1,11 +1,11 @@
 """Histories of concurrent submissions: is there an order in which one after the other they explain their answers?
 
-The specification is an object for each key, one submission at a time. The one that starts the key is told that it created
-the start, all later ones that it is started; once closed, everybody is told so. A submission that is turned away fits
+The specification is an object for each key, one submission at a time. The one that starts the key is told that it
+created the start, all later ones that it is started; once closed, everybody is told so. Whoever is turned away fits
 anywhere; one that is held, or has no answer, may have started or closed the key without being able to say so.
 
-For this object the search of Wing and Gong (1993) is not needed: there is at most one place where the key is started, and
-an order exists if somebody can have been there before everybody who saw it started. A test compares the two.
+For this object the search of Wing and Gong (1993) is not needed: there is at most one place where the key is started,
+and an order exists if somebody can have been there before everybody who saw it started. A test compares the two.
 """
 
 from __future__ import annotations

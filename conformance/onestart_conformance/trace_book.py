@@ -15,6 +15,7 @@ from onestart_conformance.monitor import Strand
 from onestart_model.expression import Value
 
 IN_MEMORY = 8_000
+UNKNOWN = ""  # the command that a key is bound to, if no event tells which
 
 
 class BookError(Exception):

@@ -15,7 +15,7 @@ from attrs import define, field
 
 from onestart import Event
 from onestart_conformance.monitor import Strand
-from onestart_conformance.trace_book import Book, Owed, Pending, StrandRecord
+from onestart_conformance.trace_book import UNKNOWN, Book, Owed, Pending, StrandRecord
 from onestart_conformance.trace_follower import bury
 from onestart_conformance.trace_merge import WRITES, Numbers
 from onestart_conformance.trace_scene import DAMAGED, FINISHED, LOST, SPOILED, UNTOLD, Scene, Taken
@@ -82,18 +82,21 @@ class Bridges:
         for pending in scene.task.pending:
             yield partial(self._before, pending=pending, high=high, where=where, reason=reason)
         names = list(dict.fromkeys([event.key, *scene.task.restless[:4], scene.task.holder or event.key]))
-        losses = [partial(_lost, key=name) for name in names]
+        of_stores = [*self._spoiling(event, where, reason), *(partial(_lost, key=name) for name in names)]
         if self.numbers.fell:
-            yield from losses
+            yield from of_stores
         if self.debts.possible(event.process):
             for name in names:
                 for action in (*IN_KERNEL, *OF_NOBODY):
                     yield partial(self._by_stranger, action=action, key=name, high=high)
+        if not self.numbers.fell:
+            yield from of_stores
+
+    @staticmethod
+    def _spoiling(event: Event, where: str, reason: str) -> Iterator[Bridge]:
         for action in SPOILS:
             owed = Owed(action, event.key, where, f"{reason} a damage that no answer tells of")
             yield partial(_spoiled, action=action, owed=owed, shown=event.action in SHOWS_DAMAGE)
-        if not self.numbers.fell:
-            yield from losses
 
     def _by_strand(self, scene: Scene, strand: Strand, owed: Owed, wrote: tuple[int, int] | None) -> bool:
         record = scene.task.strands[strand]
@@ -101,7 +104,7 @@ class Bridges:
             return False
         if not scene.step(owed.action, owed.key, strand):
             return False
-        _free(scene, owed.action)
+        _untold(scene, owed.action, owed.key)
         scene.note(UNTOLD, f"{owed.action} of key {owed.key!a} by {describe(strand)}", wrote)
         _answer_for(scene, strand, record, owed)
         return True
@@ -141,7 +144,7 @@ class Bridges:
             bury(scene, key)
         if not scene.step(action, key):
             return False
-        _free(scene, action)
+        _untold(scene, action, key)
         scene.note(UNTOLD, f"{action} of key {key!a}", wrote, strangers=True)
         return True
 
@@ -173,10 +176,12 @@ def _possible(scene: Scene, strand: Strand, record: StrandRecord, actions: tuple
                 yield Pending(strand, action, record.key, record.seen, before, after)
 
 
-def _free(scene: Scene, action: str) -> None:
-    """Until when the lease lasts, nobody knows after an untold step."""
+def _untold(scene: Scene, action: str, key: str) -> None:
+    """Until when the lease lasts, or what the key is bound to, nobody knows after an untold step."""
     if action in FREES:
         scene.task.ends = None
+    if action == "accept":
+        scene.key(key).bound = UNKNOWN
 
 
 def _answer_for(scene: Scene, strand: Strand, record: StrandRecord, owed: Owed) -> None:
@@ -190,7 +195,7 @@ def _answer_for(scene: Scene, strand: Strand, record: StrandRecord, owed: Owed) 
 def _spoiled(scene: Scene, action: str, owed: Owed, shown: bool) -> bool:
     if not scene.step(action, owed.key):
         return False
-    _free(scene, action)
+    _untold(scene, action, owed.key)
     scene.note(DAMAGED if shown else SPOILED, f"{action.removeprefix('damage_')} of key {owed.key!a}")
     if not shown:
         scene.task.suspected = owed

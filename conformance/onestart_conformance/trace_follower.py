@@ -15,7 +15,7 @@ from onestart import Event
 from onestart_conformance.judgement import Objection
 from onestart_conformance.monitor import ANSWERS, OF_KEY, Monitor, Slot, Strand
 from onestart_conformance.rules import CACHED, Rules
-from onestart_conformance.trace_book import KeyRecord, StrandRecord, TaskRecord
+from onestart_conformance.trace_book import UNKNOWN, KeyRecord, StrandRecord, TaskRecord
 from onestart_conformance.trace_scene import CRASHED, DAMAGED, EXPIRED, FINISHED, Scene, Taken
 from onestart_conformance.trace_window import IDLE, Window
 from onestart_model.execution import State, Step
@@ -124,7 +124,8 @@ class Follower(Monitor):
         self.ends = {} if task.ends is None else {event.task: task.ends}
         self.issued = {event.task: task.issued}
         self.ruled = {} if record.ruled is None else {strand: record.ruled}
-        self.bound = {} if key.bound is None else {name: key.bound}
+        adopted = key.bound == UNKNOWN and event.action != "conflict"
+        self.bound = {} if key.bound is None or adopted else {name: key.bound}
         self.results = {} if key.result is None else {name: {"result": key.result}}
         self.recorded_for = {} if key.result_for is None else {name: key.result_for}
         self.created = {name} if key.created else set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from functools import cached_property
 from typing import Any
 
 from attrs import asdict, field, frozen
@@ -51,7 +52,7 @@ class Command:
             )
         object.__setattr__(self, "payload", json.loads(text))  # a copy: what the caller does to its own changes nothing
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Of all that a key is bound to: who asks (actor) for what (function, payload) on what (task, round)."""
         return digest([self.actor, self.function, self.task, self.round, self.payload])

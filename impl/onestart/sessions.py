@@ -78,7 +78,7 @@ def command_on_record(view: View, *, key: str) -> Decision[Command | None]:
 
 
 def cancel_session(view: View, *, strand: Strand) -> Decision[bool]:
-    """Record that a live session was cancelled. Returns whether to ask the executor, which may not have been reached."""
+    """Record that a live session was cancelled. Returns whether the executor is to be asked, now or once more."""
     reading = view.session(strand.key)
     if not reading.exists:
         return Decision(False)
