@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from onestart_conformance.choices import SWARMED, Allowed, kind_of
 from onestart_conformance.faults.fault import Fault, seeded
 from onestart_conformance.judgement import Objection
-from onestart_conformance.machine import MOST_STEPS, ObjectedError, Tally, draws, drive, swarms
+from onestart_conformance.machine import ObjectedError, Tally, chances, draws, drive, swarm
 from onestart_conformance.rules import Rules
 from onestart_conformance.runs import Run, same, shrink
 from onestart_model.instance import Instance
@@ -65,10 +65,11 @@ def campaign(
         suppress_health_check=list(HealthCheck),
         report_multiple_bugs=False,
     )
-    @given(draws(MOST_STEPS), swarms(uses, frozenset()))
-    def run(steps: list[int], allowed: Allowed) -> None:
+    @given(chances())
+    def run(chance: random.Random) -> None:
+        allowed = evolve(swarm(chance, uses), careless=fault is not None and fault.careless)
         try:
-            drive(rules, steps, evolve(allowed, careless=fault is not None and fault.careless), tally)
+            drive(rules, draws(chance), allowed, tally)
             if tally.examples % 10 == 0:
                 report(tally.examples, tally.gates)
         except ObjectedError as error:
@@ -107,9 +108,8 @@ def _found_in(rules: Rules, allowed: Allowed, fault: Fault | None, number: int, 
     best: Run | None = None
     for _ in range(AGAIN):
         tally = Tally()
-        steps = [chance.randrange(2**24) for _ in range(SHORT)]
         try:
-            drive(rules, steps, evolve(allowed, careless=careless, favor=chance.getrandbits(64)), tally)
+            drive(rules, draws(chance, SHORT), evolve(allowed, careless=careless, favor=chance.getrandbits(64)), tally)
         except ObjectedError as error:
             if same(error.objection, wanted) and (best is None or len(tally.found) < 2 * len(best.moves)):
                 run = shrink(rules, tally.found, error.objection)

@@ -7,6 +7,7 @@ that class asks every rule's precondition before every step, which costs more th
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Sequence
 
@@ -23,6 +24,7 @@ from onestart_model.execution import State, Step
 
 MOST_STEPS = 60
 TRIES = 4
+SHARE = 0.25  # of the kinds of moves, in a run
 
 
 class ObjectedError(AssertionError):
@@ -49,21 +51,30 @@ class Tally:
     objection: Objection | None = None
 
 
-@st.composite
-def swarms(draw: st.DrawFn, always: frozenset[str], never: frozenset[str]) -> Allowed:
-    """What a run may use: a few kinds of moves besides going on and submitting."""
-    dice = draw(st.integers(0, 2**32 - 1))
-    bits = (dice * 0x9E3779B97F4A7C15) >> 7
-    kinds = {kind for n, kind in enumerate(SWARMED) if bits >> (2 * n) & 3 == 0}
-    if dice & 6 == 0 and always:
+BITS = 48
+
+
+def chances() -> st.SearchStrategy[random.Random]:
+    """What a run is drawn from.
+
+    Bits, because Hypothesis mixes constants of the modules that happen to be loaded into the numbers that it draws, and
+    the same seed would give other runs in another process.
+    """
+    bits = st.lists(st.booleans(), min_size=BITS, max_size=BITS)
+    return bits.map(lambda drawn: random.Random(sum(1 << n for n, bit in enumerate(drawn) if bit)))  # noqa: S311
+
+
+def swarm(chance: random.Random, uses: frozenset[str]) -> Allowed:
+    """What a run may use: a few kinds of moves besides going on and submitting, and those that it has to use."""
+    kinds = {kind for kind in SWARMED if chance.random() < SHARE}
+    if uses and chance.random() < SHARE:
         kinds = set()
-    return Allowed(frozenset((kinds | always) - never), calls=1 + (dice & 1), favor=bits)
+    return Allowed(frozenset(kinds | uses), calls=chance.choice((1, 2)), favor=chance.getrandbits(64))
 
 
-def draws(most: int = MOST_STEPS) -> st.SearchStrategy[list[int]]:
-    """What is drawn for each step: a kind, and one of its moves. All at once, which is a multiple faster."""
-    number = st.integers(0, 2**24 - 1)
-    return st.lists(number, min_size=most, max_size=most)
+def draws(chance: random.Random, most: int = MOST_STEPS) -> list[int]:
+    """A number for each step: which kind, and which of its moves."""
+    return [chance.getrandbits(24) for _ in range(most)]
 
 
 def drive(rules: Rules, steps: Sequence[int], allowed: Allowed, tally: Tally) -> None:

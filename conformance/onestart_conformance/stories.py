@@ -15,6 +15,7 @@ from onestart_conformance.judgement import Objection
 from onestart_conformance.moves import NAMES, Move
 from onestart_conformance.rules import Rules
 from onestart_conformance.runs import Run, finish, step
+from onestart_conformance.wording import in_words
 from onestart_conformance.world import World
 from onestart_model.counterexample import Counterexample, CounterexampleError
 from onestart_model.execution import Machine
@@ -153,7 +154,7 @@ def _fixed(instance: Instance, trace: Counterexample) -> Instance:
 def _tell(world: World, move: Move, before: Any, known: int) -> Told:
     machine = world.rules.machine
     steps = tuple(machine.show_step(taken) for taken in world.monitor.steps[known:])
-    return Told(str(move), steps, before.diff(world.monitor.state))
+    return Told(in_words(move), steps, before.diff(world.monitor.state))
 
 
 def _followed(trace: Counterexample, followed: Followed) -> Retold:

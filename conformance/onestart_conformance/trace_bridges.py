@@ -82,7 +82,7 @@ class Bridges:
         for pending in scene.task.pending:
             yield partial(self._before, pending=pending, high=high, where=where, reason=reason)
         names = list(dict.fromkeys([event.key, *scene.task.restless[:4], scene.task.holder or event.key]))
-        of_stores = [*self._spoiling(event, where, reason), *(partial(_lost, key=name) for name in names)]
+        of_stores: list[Bridge] = [*self._spoiling(event, where, reason), *(partial(_lost, key=name) for name in names)]
         if self.numbers.fell:
             yield from of_stores
         if self.debts.possible(event.process):
@@ -102,7 +102,7 @@ class Bridges:
         record = scene.task.strands[strand]
         if wrote is not None and not self.numbers.between(*wrote):
             return False
-        if not scene.step(owed.action, owed.key, strand):
+        if not scene.step(owed.action, owed.key, strand, since=record.seen):
             return False
         _untold(scene, owed.action, owed.key)
         scene.note(UNTOLD, f"{owed.action} of key {owed.key!a} by {describe(strand)}", wrote)
@@ -123,7 +123,7 @@ class Bridges:
             key = scene.key(pending.key)
             if key.cells != pending.before:
                 return False
-            scene.change(key, pending.after)
+            scene.change(key, pending.after, pending.seen)
         task.pending.remove(pending)
         what = f"{pending.action} of key {pending.key!a} by {describe(pending.strand)}"
         scene.note(UNTOLD, what, (pending.seen, high))
@@ -142,7 +142,7 @@ class Bridges:
             scene.note(FINISHED, f"key {key!a}")
         if action == "settle":
             bury(scene, key)
-        if not scene.step(action, key):
+        if not scene.step(action, key, since=wrote[0]):
             return False
         _untold(scene, action, key)
         scene.note(UNTOLD, f"{action} of key {key!a}", wrote, strangers=True)

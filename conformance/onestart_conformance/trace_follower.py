@@ -136,7 +136,7 @@ class Follower(Monitor):
         scene.become(window, self.state, key)
         task.ends = self.ends.get(event.task)
         task.issued = self.issued[event.task]
-        key.bound = self.bound.get(name)
+        key.bound = self.bound.get(name, key.bound)
         if name in self.results:
             key.result = self.results[name]["result"]
             key.result_for = self.recorded_for.get(name)

@@ -124,15 +124,18 @@ class Scene:
             names.append(task.holder)
         return self.windows.compose(key, task, strand, [self.key(name) for name in names])
 
-    def step(self, action: str, name: str, strand: Strand | None = None) -> bool:
-        """Take a step if the model allows it. strand: nobody in particular if it is none that is known."""
+    def step(self, action: str, name: str, strand: Strand | None = None, *, since: int | None = None) -> bool:
+        """Take a step if the model allows it. strand: nobody in particular if it is none that is known.
+
+        since: the number of the record after which it was taken, if that is not the event's.
+        """
         key = self.key(name)
         record = IDLE if strand is None else self.task.strands.get(strand, IDLE)
         window = self.window(key, record)
         after = self.windows.rules.apply(window.state, step_of(action))
         if after is None:
             return False
-        self.become(window, after, key)
+        self.become(window, after, key, since)
         if strand in self.task.strands:
             self.task.strands[strand] = self.windows.read_strand(window, after, record, name)
         self.taken.append(Taken(action, strand, name))
@@ -143,17 +146,17 @@ class Scene:
         window = self.window(self.key(name), self.task.strands[strand])
         return self.windows.rules.enabled(window.state, step_of(action))
 
-    def become(self, window: Window, after: State, key: KeyRecord) -> None:
+    def become(self, window: Window, after: State, key: KeyRecord, since: int | None = None) -> None:
         """Read from a state what has become of the key and the task."""
         self.windows.read_task(window, after, self.task)
-        self.change(key, self.windows.cells(after))
+        self.change(key, self.windows.cells(after), since)
 
-    def change(self, key: KeyRecord, cells: tuple[Value, ...]) -> None:
+    def change(self, key: KeyRecord, cells: tuple[Value, ...], since: int | None = None) -> None:
         """The key has these values now."""
         if cells == key.cells:
             return
         key.cells = cells
-        key.changed = self.number
+        key.changed = self.number if since is None else since
         restless = self.task.restless
         if self.windows.quiet(cells):
             if key.name in restless:

@@ -125,6 +125,8 @@ class Chain:
             command, _ = await self._on_record(key)
             if unfinished and command is not None:
                 answers.append(await self.submit(command))
+            elif unfinished:
+                answers.append(Answer(key, Outcome.HELD, Reason.COMMAND_DAMAGED))
             await self.reconcile(key)
         return tuple(answers)
 

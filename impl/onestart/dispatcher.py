@@ -21,7 +21,7 @@ from onestart.kernel import answered, closed, conflict, dispatched
 from onestart.kernel import report as reported
 from onestart.leases import Renewal
 from onestart.outside import Decision, Outside, Strand
-from onestart.ports import CannotTellError, FencedError, View
+from onestart.ports import FencedError, View
 from onestart.records import Attempt, Note, Session
 
 
@@ -110,11 +110,12 @@ class Dispatcher:
     async def _ask(self, strand: Strand, command: Command) -> Answer | Next:
         try:
             known = await self.outside.executor.look_up(strand.key, strand.task, strand.token)
-        except (CannotTellError, FencedError):
+        except Exception as error:  # CannotTellError, FencedError, or whatever else keeps it from answering
+            strand.failure = f"{type(error).__name__}: {error}"
             move = await self._step(strand, step_back, command)
             if move is Next.LOST:
                 return move
-            doubt = partial(reported, command=command, reason=Reason.IN_DOUBT)
+            doubt = partial(reported, command=command, reason=Reason.IN_DOUBT, detail=strand.failure)
             return await self.outside.step(strand, doubt)
         self.outside.tell("look_up", strand, started=known)
         return Next.RECORD if known else Next.CONFIRM

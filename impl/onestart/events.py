@@ -85,6 +85,7 @@ class Event:
 
 
 Observer: TypeAlias = Callable[[Event], None]
+"""Is told of each step after it was taken, and must not raise: a submission ends in what it raises."""
 
 
 def nobody(event: Event) -> None:

@@ -162,7 +162,7 @@ def close(
     if evidence.never_intended(view, key, task):
         record = Attempt(key, task, "closed", command.fingerprint, reason=str(reason))
         return Decision(None, action, record, {"reason": str(reason)})
-    return answered(view, command, "report", reason, Outcome.HELD)
+    return answered(view, command, "report", Reason.IN_DOUBT if action == "cancel" else reason, Outcome.HELD)
 
 
 def closed(view: View, command: Command | Bound, reason: Reason) -> Decision[Answer]:

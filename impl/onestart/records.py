@@ -33,7 +33,10 @@ class Receipt:
 
 @frozen
 class Attempt:
-    """How far a key may have got toward a start. token: of the lease under which an intent was recorded."""
+    """How far a key may have got toward a start.
+
+    token: of the lease under which an intent was recorded. reason: why it was closed. note: who settled it, and why.
+    """
 
     kind: ClassVar = "attempt"
     key: str = field(validator=_text)
@@ -44,6 +47,7 @@ class Attempt:
     fingerprint: str = field(validator=_text)
     token: int = field(default=0, validator=[instance_of(int), ge(0)])
     reason: str = field(default="", validator=_text)
+    note: str = field(default="", validator=_text)
 
 
 @frozen

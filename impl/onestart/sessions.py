@@ -7,11 +7,11 @@ from functools import partial
 from attrs import frozen
 
 from onestart import evidence, leases
-from onestart.answers import Answer, Reason
+from onestart.answers import Answer, Outcome, Reason
 from onestart.command import Bound, Command, check_name
-from onestart.kernel import close_and_tell, report
+from onestart.kernel import answered, close_and_tell, report
 from onestart.outside import Decision, Outside, Strand
-from onestart.ports import CannotTellError, View
+from onestart.ports import View
 from onestart.records import Approval, Attempt, Lease, Session
 
 
@@ -28,8 +28,7 @@ class Sessions:
     async def cancel(self, strand: Strand, command: Command | Bound) -> Answer:
         """Close a command that was not started, or ask the executor to stop it."""
         if not command.fingerprint:
-            step = partial(report, command=command, reason=Reason.COMMAND_DAMAGED)
-            return await self.outside.step(strand, step)
+            return await self.outside.step(strand, partial(unreadable, command=command))
         if await self.outside.step(strand, partial(cancel_session, strand=strand)):
             await self.outside.executor.stop(strand.key)
             self.outside.tell("stopped", strand)
@@ -44,7 +43,7 @@ class Sessions:
             try:
                 if await self.outside.executor.running(strand.key):
                     return False
-            except CannotTellError:
+            except Exception:  # CannotTellError, or whatever else keeps it from answering: then nothing is ended
                 return False
             await self.outside.step(strand, partial(end, strand=strand))
         return await self.outside.step(strand, partial(release, strand=strand, outside=self.outside))
@@ -75,6 +74,13 @@ def command_on_record(view: View, *, key: str) -> Decision[Command | None]:
         if record.command is not None:
             return Decision(Command(**record.command))
     return Decision(None)
+
+
+def unreadable(view: View, *, command: Command | Bound) -> Decision[Answer]:
+    """No record shows what the key is bound to: because it cannot be read, or because there never was a command."""
+    if view.receipt(command.key).exists:
+        return report(view, command=command, reason=Reason.COMMAND_DAMAGED)
+    return answered(view, command, "report", Reason.UNKNOWN_KEY, Outcome.TURNED_AWAY)
 
 
 def cancel_session(view: View, *, strand: Strand) -> Decision[bool]:
@@ -123,7 +129,8 @@ def settle(view: View, *, strand: Strand, by: str, why: str) -> Decision[None]:
     key, task = strand.key, strand.task
     if not view.receipt(key).exists or not evidence.in_doubt(view, key, task):
         raise NothingToDoError(f"the key is not in doubt: its attempt is {evidence.attempt_state(view, key)}")
-    record = Attempt(key, task, "closed", strand.fingerprint, reason=str(Reason.SETTLED))
+    reason, note = str(Reason.SETTLED), f"{by}: {why}"
+    record = Attempt(key, task, "closed", strand.fingerprint, reason=reason, note=note)
     return Decision(None, "settle", record, {"by": by, "why": why})
 
 

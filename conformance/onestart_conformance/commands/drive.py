@@ -13,11 +13,13 @@ from rich.markup import escape
 from onestart_conformance.campaign import Campaign, campaign
 from onestart_conformance.coverage import Coverage, of_tally, of_walk
 from onestart_conformance.faults import Fault, fault_named, seeded
+from onestart_conformance.moves import Move
 from onestart_conformance.rules import Rules
 from onestart_conformance.runs import Run, shrink
 from onestart_conformance.standard import BOUNDS, SEED, Bound, bound_named, chain
 from onestart_conformance.stories import counterexample, story
 from onestart_conformance.systematic import Walk, walk
+from onestart_conformance.wording import in_words
 from onestart_model.counterexample import Counterexample
 from onestart_report.options import ModelCommand, json_option, save_option, save_traces
 from onestart_report.screen import Screen
@@ -112,8 +114,9 @@ def _show(screen: Screen, coverage: Coverage, seconds: float, seed: int) -> None
 def _show_story(screen: Screen, trace: Counterexample) -> None:
     replay = trace.replay
     screen.line(f"[bold red]{escape(str(replay['oracle']))} objects[/]: {escape(str(replay['what']))}")
-    rows = [(str(n), escape(" ".join(map(str, move)))) for n, move in enumerate(replay["moves"], 1)]
-    screen.table("The shortest story that was found", ("#", "move"), rows)
+    moves = [Move(name, tuple(arguments)) for name, *arguments in replay["moves"]]
+    rows = [(str(number), escape(in_words(move))) for number, move in enumerate(moves, 1)]
+    screen.table("The shortest story that was found", ("#", "what happens"), rows)
     screen.line("next:  onestart drive ... --save FOLDER   and then   onestart replay FILE")
 
 

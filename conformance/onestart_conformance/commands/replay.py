@@ -10,6 +10,7 @@ import click
 from attrs import asdict
 from rich.markup import escape
 
+from onestart_conformance.judgement import Objection
 from onestart_conformance.stories import Retold, retell
 from onestart_model.catalog import CATALOG
 from onestart_model.counterexample import Counterexample, load
@@ -54,16 +55,23 @@ def _show(screen: Screen, trace: Counterexample, retold: Retold, library: str) -
         (str(number), escape(told.move), "\n".join(map(escape, told.steps)), "\n".join(map(escape, told.changes)))
         for number, told in enumerate(retold.told, 1)
     ]
-    screen.table("What happens", ("#", "move", "step", "what it changes"), rows)
+    screen.table("What happens", ("#", "what happens", "step of the model", "what it changes"), rows)
     if retold.noticed is not None:
-        screen.line(f"[yellow]step {retold.noticed_at}[/]: {escape(str(retold.noticed))}")
+        _objection(screen, f"[yellow]step {retold.noticed_at}[/]", retold.noticed)
     if retold.objection is not None:
-        screen.line(f"[bold red]step {retold.at}[/]: {escape(str(retold.objection))}")
+        _objection(screen, f"[bold red]step {retold.at}[/]", retold.objection)
     if retold.instead:
         screen.line(f"[green]not followed beyond step {len(retold.told)}[/]: {escape(retold.instead)}")
     starts = ", ".join(f"{key} {count}" for key, count in retold.starts.items())
     screen.line(f"started by the executor: {starts}")
     screen.line("[bold red]it still fails[/]" if retold.fails else "[green]it does not fail[/]")
+
+
+def _objection(screen: Screen, where: str, objection: Objection) -> None:
+    first, *more = str(objection).split("; ")
+    screen.line(f"{where}: {escape(first)}")
+    for text in more:
+        screen.line(f"        {escape(text)}")
 
 
 def _document(retold: Retold) -> dict[str, Any]:
