@@ -381,3 +381,19 @@ async def test_bad_names_are_refused_by_every_entrance(world: World) -> None:
         await chain.repair_lease("task")
     assert await chain.status("key") is None
     assert not world.store("approvals").exists()
+
+
+def test_what_could_never_start_is_not_accepted(tmp_path: Path) -> None:
+    """A function that there is not would leave its task in doubt for good, so nothing of it is recorded."""
+
+    from onestart import BadCommandError, Chain, Command
+    from onestart.executors import CallableExecutor
+    from onestart.jsonl import JsonlLedger
+
+    async def go() -> None:
+        chain = Chain(ledger=JsonlLedger(tmp_path / "ledger"), executor=CallableExecutor(None, {}))
+        with pytest.raises(BadCommandError, match="there is no function 'fly'"):
+            await chain.submit(Command(key="k", task="t", function="fly"))
+        assert await chain.status("k") is None
+
+    asyncio.run(go())

@@ -34,6 +34,7 @@ AIMS: Mapping[str, tuple[str, ...]] = {
     "note": ("go",),
     "start": ("go", "lost"),
     "record": ("go",),
+    "ask": ("go",),
     "look_up": ("go",),
     "give_up": ("go",),
     "renew": ("wake",),

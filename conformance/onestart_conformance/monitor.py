@@ -23,10 +23,10 @@ Strand = tuple[str, int]
 
 BINDING = (
     *("accept", "replay", "conflict", "enter", "refuse", "report_closed", "report_dispatched"),
-    *("offer", "claim", "intend", "note", "record", "give_up"),
+    *("offer", "claim", "intend", "ask", "note", "record", "give_up"),
 )
 OF_KEY = ("cancel", "cancel_session", "reconcile", "release", "settle")
-FENCED = ("intend", "note", "start", "look_up", "record", "give_up", "renew", "withdraw")
+FENCED = ("intend", "ask", "note", "start", "look_up", "record", "give_up", "renew", "withdraw")
 ANSWERS = ("replay", "conflict", "report", "report_closed", "report_dispatched")
 SILENT = ("stopped",)
 

@@ -17,7 +17,7 @@ from onestart import Event
 from onestart_conformance.monitor import Strand
 from onestart_conformance.trace_book import UNKNOWN, Book, Owed, Pending, StrandRecord
 from onestart_conformance.trace_follower import bury
-from onestart_conformance.trace_merge import WRITES, Numbers
+from onestart_conformance.trace_merge import WRITES, Merge, Numbers
 from onestart_conformance.trace_scene import DAMAGED, FINISHED, LOST, SPOILED, UNTOLD, Scene, Taken
 
 IN_CALLBACK = (
@@ -43,10 +43,14 @@ def describe(strand: Strand) -> str:
 
 @define
 class Bridges:
-    """numbers: the record numbers that no event tells of."""
+    """merge: knows which record numbers no event tells of, and who goes on."""
 
-    numbers: Numbers
+    merge: Merge
     debts: Debts
+    numbers: Numbers = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.numbers = self.merge.numbers
 
     def explained(self, scene: Scene, event: Event, where: str, fit: Callable[[Scene], Scene | None]) -> Scene | None:
         """The scene after the event and what makes it fit: one thing untold, or two. None if nothing does."""
@@ -73,12 +77,15 @@ class Bridges:
         reason = f"{event.action} of key {event.key!a} fits only after"
         own = (event.process, event.strand)
         for strand, record in list(scene.task.strands.items())[: -MOST_STRANDS - 1 : -1]:
-            if strand != own and strand not in scene.task.owed:
-                for action in IN_CALLBACK if record.serving else IN_KERNEL:
-                    wrote = None if action == "start" else (record.seen, high)
-                    what = f"{reason} {action} by {describe(strand)}, which goes on without"
-                    owed = Owed(action, record.key, where, what)
-                    yield partial(self._by_strand, strand=strand, owed=owed, wrote=wrote)
+            if strand == own or strand in scene.task.owed:
+                continue
+            for action in IN_CALLBACK if record.serving else IN_KERNEL:
+                if action != "start" and self.merge.goes_on(*strand):
+                    continue
+                wrote = None if action == "start" else (record.seen, high)
+                what = f"{reason} {action} by {describe(strand)}, which goes on without"
+                owed = Owed(action, record.key, where, what)
+                yield partial(self._by_strand, strand=strand, owed=owed, wrote=wrote)
         for pending in scene.task.pending:
             yield partial(self._before, pending=pending, high=high, where=where, reason=reason)
         names = list(dict.fromkeys([event.key, *scene.task.restless[:4], scene.task.holder or event.key]))
@@ -228,19 +235,26 @@ class Debts:
     """Steps that were assumed of processes that have ended, nobody knows which."""
 
     book: Book
+    merge: Merge
     most: int = 256
     owed: list[Debt] = field(factory=list)
     _watched: dict[str, list[Debt]] = field(factory=dict)
 
     def possible(self, process: str) -> bool:
         """Whether some other process may have ended with a step that no event tells."""
-        return self.book.counts["process"] > 1 + len(self.owed)
+        candidates, older = self._candidates(process)
+        return older or len(candidates) > len(self.owed)
+
+    def _candidates(self, process: str) -> tuple[set[str], bool]:
+        """The other processes that are not known to go on, and whether there may be older ones."""
+        last = list(islice(self.book.processes, MOST_CANDIDATES))
+        silent = {name for name in last if name != process and not self.merge.goes_on(name)}
+        return silent, self.book.counts["process"] > len(last)
 
     def add(self, where: str, what: str, task: str, process: str) -> None:
         """Somebody else than this process has taken a step."""
-        candidates = set(islice(self.book.processes, MOST_CANDIDATES))
-        older = self.book.counts["process"] > len(candidates)
-        debt = Debt(where, what, task, candidates - {process}, older)
+        candidates, older = self._candidates(process)
+        debt = Debt(where, what, task, candidates, older)
         self.owed.append(debt)
         for name in debt.candidates:
             self._watched.setdefault(name, []).append(debt)

@@ -21,6 +21,7 @@ from onestart_conformance.trace_window import IDLE, Window
 from onestart_model.execution import State, Step
 
 OF_NOBODY = frozenset((*OF_KEY, "repair_lease"))
+TURNED_AWAY = Step("conflict", (1, 0, False))
 DAMAGES = {
     "receipts": "damage_receipt",
     "attempts": "damage_attempt",
@@ -35,10 +36,12 @@ class Follower(Monitor):
 
     refused: tuple[State, Step] | None = None
     _hiding: Callable[[State, Step, int], bool] = field(init=False)
+    _telling: Callable[[State], bool] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         Monitor.__attrs_post_init__(self)
         self._hiding = lru_cache(CACHED)(partial(Monitor._hides, self))
+        self._telling = lru_cache(CACHED)(lambda state: self.rules.enabled(state, TURNED_AWAY))
 
     @classmethod
     def of(cls, rules: Rules) -> Follower:
@@ -83,6 +86,9 @@ class Follower(Monitor):
         if event.action == "look_up" and not self.stopped:
             self._expect_look_up(0, event.details["started"])
 
+    def _legible(self, key: int) -> bool:
+        return self._telling(self.state)
+
     def _hides(self, before: State, step: Step, key: int) -> bool:
         return self._hiding(before, step, key)
 
@@ -106,10 +112,9 @@ class Follower(Monitor):
         if self.objection is not None:
             return False
         self._unload(scene, window, key, record, event)
-        for step in self.steps:
+        for step in self.steps if scene.recorded else ():
             who = None if event.action in OF_NOBODY else strand
-            more = tuple(value for value in step.arguments[2:])
-            scene.taken.append(Taken(step.action, who, event.key, more))
+            scene.taken.append(Taken(step.action, who, event.key, step.arguments[2:]))
         return True
 
     def _load(self, window: Window, key: KeyRecord, task: TaskRecord, record: StrandRecord, event: Event) -> None:

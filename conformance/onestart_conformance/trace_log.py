@@ -17,7 +17,7 @@ from onestart_conformance.judgement import RULE, Objection
 from onestart_conformance.trace_book import IN_MEMORY, Book, Owed
 from onestart_conformance.trace_bridges import Bridges, Debts
 from onestart_conformance.trace_follower import Follower
-from onestart_conformance.trace_merge import WINDOW, Merge, Told
+from onestart_conformance.trace_merge import AFTER_FAILURE, WINDOW, Merge, Told
 from onestart_conformance.trace_scene import CRASHED, DAMAGED, UNTOLD, Note, Scene, Taken
 from onestart_conformance.trace_window import Windows
 
@@ -25,7 +25,6 @@ MOST_STRANDS = 4096
 MOST_PENDING = 8
 EXAMPLES = 3
 TICK = 2000
-OUTSIDE = frozenset(("ruled", "start", "look_up", "stopped", "dropped"))
 ANYWHERE = frozenset(("conflict", "report", "dropped", "ruled"))
 
 Progress = Callable[[int, float], None]
@@ -91,15 +90,15 @@ class Checker:
 
     def __attrs_post_init__(self) -> None:
         self.follower = Follower.of(self.windows.rules)
-        self.debts = Debts(self.book)
-        self.bridges = Bridges(self.merge.numbers, self.debts)
+        self.debts = Debts(self.book, self.merge)
+        self.bridges = Bridges(self.merge, self.debts)
 
     def take(self, told: Told, only: str | None = None) -> None:
         """Follow one event. Raises MisfitError if it, or one before it, does not fit."""
         event = told.event
         self.report.events[LAYERS[event.action]] += 1
         self.book.see(event.process)
-        if event.action not in OUTSIDE:
+        if event.action not in AFTER_FAILURE:
             debt = self.debts.speaks(event.process)
             if debt is not None:
                 raise MisfitError(Misfit(debt.where, None, debt.task, Objection(RULE, debt.what)))
@@ -113,7 +112,8 @@ class Checker:
             what = f"key {event.key!a} belongs to task {name!a}"
             raise MisfitError(Misfit(told.where, event, name, Objection(RULE, what, ("fingerprint",))))
         keys = {} if key is None else {event.key: key}
-        self._follow(told, Scene(self.book, self.windows, self.book.task(name), event.order, keys))
+        recorded = self.recorder is not None
+        self._follow(told, Scene(self.book, self.windows, self.book.task(name), event.order, keys, recorded))
 
     def _follow(self, told: Told, scene: Scene) -> None:
         event, task = told.event, scene.task

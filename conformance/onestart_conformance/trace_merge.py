@@ -33,6 +33,7 @@ WRITES = frozenset(
 
 OUTSIDE = frozenset(("start", "look_up"))
 UNNUMBERED = OUTSIDE | {"ruled", "renew", "stopped", "dropped"}
+AFTER_FAILURE = OUTSIDE | {"ruled", "stopped", "dropped"}  # what a process may tell whose ledger has failed
 
 Key = tuple[int, int, int, int]
 
@@ -53,12 +54,12 @@ class Told(NamedTuple):
 class Numbers:
     """Which record numbers no event tells of. floor: up to there nothing is known. fell: how often the count fell.
 
-    again: where numbers began anew. used: those of steps that were assumed.
+    forgotten: up to there nobody knows which were taken. used: those of steps that were assumed.
     """
 
     top: int = 0
     floor: int = 0
-    again: int = 0
+    forgotten: int = 0
     fell: int = 0
     missing: list[int] = field(factory=list)
     used: list[int] = field(factory=list)
@@ -77,7 +78,7 @@ class Numbers:
         if self.missing[at : at + 1] == [number]:
             del self.missing[at]
             return True
-        if number <= self.again or not sure:
+        if number <= self.forgotten or not sure:
             return True
         if number in self.used:
             self.used.remove(number)
@@ -89,19 +90,20 @@ class Numbers:
         """The ledger has lost records, so numbers begin anew."""
         self.missing.clear()
         self.floor = max(self.floor, self.top)
-        self.top = self.again = number
+        self.top = number
+        self.forgotten = 0
         self.fell += 1
 
     def _jump(self, number: int, *, wrote: bool) -> None:
         if number - self.top > MOST_MISSING:
             self.missing.clear()
-            self.floor = self.again = number
+            self.floor = self.forgotten = number
         elif number > self.top + wrote:
             self.missing.extend(range(self.top + 1, number + 1 - wrote))
         self.top = number
         if len(self.missing) > MOST_MISSING:
             half = len(self.missing) // 2
-            self.floor = self.again = self.missing[half - 1]
+            self.floor = self.forgotten = self.missing[half - 1]
             del self.missing[:half]
 
     def between(self, low: int, high: int) -> bool:
@@ -127,7 +129,13 @@ class _Source:
         self.advance()
         self.reader.close()
 
+    def __iter__(self) -> Iterator[Told]:
+        while self.head is not None:
+            yield self.head
+            self.advance()
+
     def advance(self) -> None:
+        """Go on to the next event."""
         reader = self.reader
         for item in reader:
             if not isinstance(item, Header):
@@ -153,6 +161,7 @@ class Merge:
         self._era = 0
         self._last: dict[tuple[str, int], tuple[int, int, Key | None]] = {}
         self._furthest: dict[str, int] = {}
+        self._ahead: dict[str, int] = {}
         self._sources = [_Source(path, opened) for path in paths]
         self.size = sum(os.path.getsize(path) for path in paths)
 
@@ -166,6 +175,10 @@ class Merge:
         """Where lines were cut off."""
         return [f"{s.reader.path}:{line}" for s in self._sources for line in s.reader.torn]
 
+    def goes_on(self, process: str, strand: int | None = None) -> bool:
+        """Whether another step of the process, or of the strand, is known to come."""
+        return process in self._ahead if strand is None else (process, strand) in self._last
+
     def __iter__(self) -> Iterator[Told]:
         waiting: list[tuple[Key, Told]] = []
         for arrival, told in enumerate(self._fed()):
@@ -177,7 +190,12 @@ class Merge:
 
     def _next(self, waiting: list[tuple[Key, Told]]) -> Told:
         _, told = heapq.heappop(waiting)
-        strand = (told.event.process, told.event.strand)
+        process = told.event.process
+        strand = (process, told.event.strand)
+        if told.event.action not in AFTER_FAILURE:
+            self._ahead[process] -= 1
+            if not self._ahead[process]:
+                del self._ahead[process]
         left, seen, key = self._last[strand]
         if left == 1:
             del self._last[strand]
@@ -194,6 +212,8 @@ class Merge:
         event = told.event
         wrote = event.action in WRITES
         strand = (event.process, event.strand)
+        if event.action not in AFTER_FAILURE:
+            self._ahead[event.process] = self._ahead.get(event.process, 0) + 1
         waiting, seen, last = self._last.get(strand, (0, -1, None))
         # A `record` that found a session has written nothing, so its number may be another step's.
         taken = not self.numbers.take(event.order, wrote=wrote, sure=event.action != "record")
@@ -212,6 +232,9 @@ class Merge:
 
     def _fed(self) -> Iterator[Told]:
         """The events of all logs, from whichever is the furthest behind."""
+        if len(self._sources) == 1:
+            yield from self._sources[0]
+            return
         heads: list[tuple[int, float, int]] = []
         for number in range(len(self._sources)):
             self._push(heads, number)

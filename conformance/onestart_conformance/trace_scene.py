@@ -64,13 +64,17 @@ def step_of(action: str, more: tuple[Value, ...] = ()) -> Step:
 
 @define
 class Scene:
-    """number: of the event's record. copied: whether the records are copies, which the book gets only in the end."""
+    """number: of the event's record. copied: whether the records are copies, which the book gets only in the end.
+
+    recorded: whether somebody wants to know of the steps that were taken.
+    """
 
     book: Book
     windows: Windows
     task: TaskRecord
     number: int
     keys: dict[str, KeyRecord] = field(factory=dict)
+    recorded: bool = False
     new: set[str] = field(factory=set)
     copied: bool = False
     notes: list[Note] = field(factory=list)
@@ -138,7 +142,8 @@ class Scene:
         self.become(window, after, key, since)
         if strand in self.task.strands:
             self.task.strands[strand] = self.windows.read_strand(window, after, record, name)
-        self.taken.append(Taken(action, strand, name))
+        if self.recorded:
+            self.taken.append(Taken(action, strand, name))
         return True
 
     def enabled(self, action: str, name: str, strand: Strand) -> bool:

@@ -23,6 +23,7 @@ from onestart_model.expression import Value
 from onestart_model.instance import Instance
 
 KEYS, PROCESSES = 3, 2
+REMEMBERED = 50_000
 OF_TASK = ("holder", "token", "lease_damaged", "barrier")
 OF_PROCESS = ("serving", "stage", "held", "unconfirmed", "unapproved")
 IDLE = StrandRecord("")
@@ -61,34 +62,51 @@ class Windows:
         assert known == set(names), f"nobody keeps {known ^ set(names)}"
         self._key_places = [names.index(name) for name in self.of_key]
         self._holder, self._token, self._damaged, self._barrier = (names.index(name) for name in OF_TASK)
-        places = [names.index(name) for name in OF_PROCESS]
-        self._serving, self._stage, self._held, self._unconfirmed, self._unapproved = places
+        self._process_places = [names.index(name) for name in OF_PROCESS]
+        self._serving, self._stage, self._held, self._unconfirmed, self._unapproved = self._process_places
         self._initial = self.rules.initial()
         self.blank: Cells = tuple(self._initial.rows[place][0] for place in self._key_places)
         self._probing = self._probe()
-        self.quiet = lru_cache(10_000)(self._quiet)
+        self._state = lru_cache(REMEMBERED)(self._compose)
+        self.quiet = lru_cache(REMEMBERED)(self._quiet)
 
     def compose(
         self, key: KeyRecord, task: TaskRecord, strand: StrandRecord, others: Sequence[KeyRecord] = ()
     ) -> Window:
         """A window on the key. others: one that is not quiet, one that the lease names, if there are such."""
-        rows = list(self._initial.rows)
-        cells = [key.cells, *(other.cells for other in others), self.blank, self.blank]
-        for place, a, b, c in zip(self._key_places, cells[0], cells[1], cells[2], strict=True):
-            rows[place] = (a, b, c)
         names = (key.name, *(other.name for other in others), None, None)[:KEYS]
         tokens = tuple(sorted({0, task.token, task.barrier, strand.held}))
-        rows[self._holder] = (None if task.holder is None else names.index(task.holder),)
-        rows[self._token] = (tokens.index(task.token),)
-        rows[self._damaged] = (task.lease_damaged,)
-        rows[self._barrier] = (tokens.index(task.barrier),)
         serving = None if not strand.serving else 0 if strand.key == key.name else KEYS - 1
-        rows[self._serving] = (serving, None)
-        rows[self._stage] = (strand.stage, "IDLE")
-        rows[self._held] = (tokens.index(strand.held), 0)
-        rows[self._unconfirmed] = (strand.unconfirmed, False)
-        rows[self._unapproved] = (strand.unapproved, False)
-        return Window(State(self._initial.instance, tuple(rows), ()), names, tokens)
+        state = self._state(
+            (key.cells, *(other.cells for other in others)),
+            None if task.holder is None else names.index(task.holder),
+            tokens.index(task.token),
+            task.lease_damaged,
+            tokens.index(task.barrier),
+            (serving, strand.stage, tokens.index(strand.held), strand.unconfirmed, strand.unapproved),
+        )
+        return Window(state, names, tokens)
+
+    def _compose(
+        self,
+        of_keys: tuple[Cells, ...],
+        holder: int | None,
+        token: int,
+        damaged: Value,
+        barrier: int,
+        of_process: tuple[Value, ...],
+    ) -> State:
+        rows = list(self._initial.rows)
+        first, second, third = (*of_keys, self.blank, self.blank)[:KEYS]
+        for place, a, b, c in zip(self._key_places, first, second, third, strict=True):
+            rows[place] = (a, b, c)
+        rows[self._holder] = (holder,)
+        rows[self._token] = (token,)
+        rows[self._damaged] = (damaged,)
+        rows[self._barrier] = (barrier,)
+        for place, value in zip(self._process_places, of_process, strict=True):
+            rows[place] = (value, rows[place][1])
+        return State(self._initial.instance, tuple(rows), ())
 
     def cells(self, state: State) -> Cells:
         """What the state says of the key."""

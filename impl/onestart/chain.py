@@ -94,8 +94,12 @@ class Chain:
         """Submit a command; submitted again, with the same key, it is the same command.
 
         The executor has started it when the answer's outcome is `started`, and never will when it is `closed`. Whoever
-        waits for the answer may be cancelled; the submission goes on.
+        waits for the answer may be cancelled; the submission goes on. Raises BadCommandError, with nothing recorded,
+        for what the executor could never start.
         """
+        check = getattr(self._outside.executor, "check", None)
+        if check is not None:
+            check(command)
         strand = Strand(next(self._strands), command.key, command.task, command.fingerprint)
         return await self._finish(self._kernel.submit(strand, command))
 

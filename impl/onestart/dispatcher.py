@@ -180,7 +180,7 @@ def proceed(view: View, *, strand: Strand, outside: Outside, command: Command) -
         record = Attempt(key, task, "intended", command.fingerprint, strand.token)
         return Decision(Next.CONFIRM, "intend", record)
     if evidence.in_doubt(view, key, task):
-        return Decision(Next.ASK)
+        return Decision(Next.ASK, "ask")
     return withdraw(view, strand, Next.LOST)
 
 

@@ -25,6 +25,7 @@ LAYERS: Mapping[str, str] = {
     "offer": "attempt",
     "claim": "attempt",
     "intend": "attempt",
+    "ask": "attempt",
     "note": "attempt",
     "start": "start",
     "look_up": "start",

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias, TypeVar
 from attrs import field, frozen
 
 from onestart.clocks import SystemClock
-from onestart.command import BadCommandError, escaped
+from onestart.command import BadCommandError, Command, escaped
 from onestart.launches import AlreadyLaunchedError, Begin, Launches
 from onestart.ports import CannotTellError, Clock, FencedError, Order
 
@@ -163,6 +163,10 @@ class CommandExecutor(_Remembering):
         self._streams = (stdin, stdout, stderr)
         self._executions: dict[str, _Execution] = {}  # those that this process waits for
 
+    def check(self, command: Command) -> None:
+        """Raises BadCommandError for a command that is no program."""
+        Program.of(command.payload)
+
     async def start(self, order: Order) -> None:
         """Start a program. Raises BadCommandError, FencedError or AlreadyLaunchedError without having started it."""
         program = Program.of(order.payload)
@@ -240,6 +244,11 @@ class CallableExecutor(_Remembering):
         self._kept = keep
         self._tasks: dict[str, asyncio.Task[Any]] = {}  # the functions that run
         self._ends: dict[str, asyncio.Task[Any]] = {}  # the same until their end is on record, and some that have ended
+
+    def check(self, command: Command) -> None:
+        """Raises BadCommandError for a function that there is not."""
+        if command.function not in self._functions:
+            raise BadCommandError(f"there is no function {escaped(command.function)}")
 
     async def start(self, order: Order) -> None:
         """Start a function. Raises BadCommandError, FencedError or AlreadyLaunchedError without having started it."""

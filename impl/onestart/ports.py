@@ -88,7 +88,11 @@ class CannotTellError(Exception):
 
 
 class Executor(Protocol):
-    """What starts things. A key is started at most once by a call of `start`, which the chain makes at most once."""
+    """What starts things. A key is started at most once by a call of `start`, which the chain makes at most once.
+
+    It may have a method `check(command)` that raises BadCommandError for what it could never start: it is called before
+    anything is recorded, since a command that is accepted and then refused for good leaves its task in doubt.
+    """
 
     async def start(self, order: Order) -> None:
         """Start it, durably known to `look_up` from then on.

@@ -79,15 +79,23 @@ def record(s: State, p: Process, k: Key) -> None:
     s.stage[p] = Stage.ENTERED
 
 
+@action(source="design: the window that cannot be closed")
+def ask(s: State, p: Process, k: Key) -> None:
+    """The holder of the lease finds that no record says whether the key was started, and turns to the executor."""
+    require(serves(s, p, k, Stage.CLAIMED), in_doubt(s, k))
+    s.stage[p] = Stage.ASKING
+
+
 @action(source="design: an executor that can be asked resolves it")
 def look_up(s: State, p: Process, k: Key) -> None:
     """The executor says whether a key in doubt ever started, and from then on refuses starts under older tokens.
 
     Without the refusal a process that is merely slow could start after it was declared not to have. A key that never
-    started goes on from its intent, which the asking process adopts.
+    started goes on from its intent, which the asking process adopts. The executor is outside: no record is read here,
+    and somebody may have settled the key since it was found in doubt.
     """
     t = s.task[k]
-    require(serves(s, p, k, Stage.CLAIMED), in_doubt(s, k), s.barrier[t] <= s.held[p, t])
+    require(serves(s, p, k, Stage.ASKING), s.barrier[t] <= s.held[p, t])
     started = s.launched[k] & protected("ask-before-restart")
     s.stage[p] = ite(started, Stage.STARTED, Stage.INTENDED)
     s.barrier[t] = ite(protected("lookup-bars-older-starts"), s.held[p, t], s.barrier[t])
@@ -118,7 +126,7 @@ def renew(s: State, p: Process, k: Key) -> None:
 @action(source="receipts, section 4: leases")
 def withdraw(s: State, p: Process, k: Key) -> None:
     """A holder that does not start gives its lease back."""
-    require(serves(s, p, k, Stage.CLAIMED, Stage.INTENDED), holds_lease(s, p, k))
+    require(serves(s, p, k, Stage.CLAIMED, Stage.ASKING, Stage.INTENDED), holds_lease(s, p, k))
     forget(s, p)
     s.holder[s.task[k]] = NONE
 

@@ -74,6 +74,7 @@ class Stage(Enumeration):
     IDLE = member("no submission, or one that is still in the kernel")
     ENTERED = member("inside the execution callback, which is the dispatcher")
     CLAIMED = member("holds the task's lease, for a first start or to resolve a doubt")
+    ASKING = member("holds the lease, has found the key in doubt, and is about to ask the executor")
     INTENDED = member("the intent is recorded, or adopted after the executor said that the key never started")
     CONFIRMED = member("the intent is noted in a second store: it may start")
     STARTED = member("knows that the executor has started the command")
