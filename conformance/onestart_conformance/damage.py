@@ -104,13 +104,17 @@ def _first_of(world: World, task: str) -> str:
 
 
 def _newest(data: bytes, kind: str, key: str, task: str) -> tuple[int, int, bool] | None:
-    found, start = None, 0
+    """Where the newest intact record begins and ends, and whether no other one comes after it in its file."""
+    found: tuple[int, int, bool] | None = None
+    start = 0
     for raw in data.splitlines(keepends=True):
         line = decode(raw.rstrip(b"\n"))
-        end = start + len(raw.rstrip(b"\n"))
         mine = line.task == task if kind == "lease" else line.key == key
-        if line.kind == kind and mine and line.health is Health.INTACT and raw.endswith(b"\n"):
-            found = (start, end, start + len(raw) == len(data))
+        if line.health is Health.INTACT and raw.endswith(b"\n"):
+            if line.kind == kind and mine:
+                found = (start, start + len(raw) - 1, True)
+            elif found is not None:
+                found = (*found[:2], False)
         start += len(raw)
     return found
 

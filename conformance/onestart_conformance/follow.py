@@ -19,6 +19,7 @@ from onestart_conformance.world import World
 from onestart_model.counterexample import Counterexample
 from onestart_model.execution import State, Step, renumber_stamps
 from onestart_model.instance import Instance
+from onestart_model.rules import SYSTEM
 
 MOST_OPENED = 12
 BESIDE = {
@@ -54,21 +55,24 @@ class Followed:
     starts: dict[str, int]
 
 
-def follow(trace: Counterexample) -> Followed:
+def follow(trace: Counterexample, *, shipped: bool = False) -> Followed:
     """Make the library take the steps of a trace, as far as it does.
+
+    shipped: judge it by all rules, and let nobody else do what they forbid, such as an operator who does not look.
 
     A trace may let a submission enter the callback that was received long before. If the library cannot be made to
     follow, it is tried once more with submissions that are received as soon as their key is accepted, and then wait.
     """
-    plain = _follow(trace, spare=False)
+    rules, strict = Rules(trace.instance), Rules(_whole(trace.instance))
+    judges = (strict, None) if shipped else (rules, strict)
+    plain = _follow(trace, *judges, spare=False)
     if not plain.instead:
         return plain
-    spared = _follow(trace, spare=True)
+    spared = _follow(trace, *judges, spare=True)
     return plain if spared.reached < plain.reached else spared
 
 
-def _follow(trace: Counterexample, *, spare: bool) -> Followed:
-    rules, strict = Rules(trace.instance), Rules(_whole(trace.instance))
+def _follow(trace: Counterexample, rules: Rules, strict: Rules | None, *, spare: bool) -> Followed:
     moves: tuple[Move, ...] = ()
     reached, noticed_at, instead = 0, 0, ""
     for number, step in enumerate(trace.steps, 1):
@@ -105,7 +109,7 @@ def _whole(instance: Instance) -> Instance:
     return Instance(instance.model, instance.sizes, instance.limits, instance.budgets, frozenset(), instance.fixed)
 
 
-def _replayed(rules: Rules, strict: Rules, moves: Iterable[Move]) -> World:
+def _replayed(rules: Rules, strict: Rules | None, moves: Iterable[Move]) -> World:
     world = World(rules, bystanders=1, strict=strict)
     for move in moves:
         take_move(world, move)
@@ -113,7 +117,7 @@ def _replayed(rules: Rules, strict: Rules, moves: Iterable[Move]) -> World:
 
 
 def _reach(
-    rules: Rules, strict: Rules, moves: tuple[Move, ...], step: Step, goal: State
+    rules: Rules, strict: Rules | None, moves: tuple[Move, ...], step: Step, goal: State
 ) -> tuple[tuple[Move, ...], World] | None:
     """The moves with those that make the library take the step, and the world after them; None if nothing does."""
     now = _replayed(rules, strict, moves)
@@ -140,6 +144,8 @@ class Plan:
 
 def _plans(world: World, step: Step) -> Iterator[Plan]:
     action = world.rules.instance.model.action_named(step.action)
+    if action.cause != SYSTEM and not world.rules.enabled(world.monitor.state, step):
+        return
     names: dict[object, str] = {index: key for key, index in world.keys.items()}
     if str(action.parameters[0].type) == "Process":
         node = step.arguments[0]

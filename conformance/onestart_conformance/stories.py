@@ -100,7 +100,7 @@ def retell(trace: Counterexample, *, shipped: bool = False, fault: str | None = 
     for seed in _faults(trace, shipped, fault):
         with seeded(seed):
             return _moved(trace) if trace.replay else _followed(trace, follow(trace))
-    return _moved(trace) if trace.replay else _followed(trace, follow(trace))
+    return _moved(trace) if trace.replay else _followed(trace, follow(trace, shipped=True))
 
 
 def _faults(trace: Counterexample, shipped: bool, fault: str | None) -> Iterable[Fault]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from attrs import define, evolve, field
+from attrs import define, field
 
 from onestart_conformance.monitor import Strand
 from onestart_model.expression import Value
@@ -81,7 +81,8 @@ class KeyRecord:
     unnamed: bool = False
 
     def copy(self) -> KeyRecord:
-        return evolve(self)
+        said = (self.bound, self.result, self.result_for, self.created, self.unnamed)
+        return KeyRecord(self.name, self.task, self.cells, self.changed, *said)
 
 
 @define
@@ -106,13 +107,9 @@ class TaskRecord:
     last: tuple[Any, ...] = ()
 
     def copy(self) -> TaskRecord:
-        return evolve(
-            self,
-            strands=dict(self.strands),
-            restless=list(self.restless),
-            pending=list(self.pending),
-            owed=dict(self.owed),
-        )
+        fixed = (self.name, self.holder, self.token, self.lease_damaged, self.barrier, self.ends, self.issued)
+        strands, restless, pending, owed = dict(self.strands), self.restless[:], self.pending[:], dict(self.owed)
+        return TaskRecord(*fixed, strands, restless, pending, owed, self.suspected, self.last)
 
     @property
     def lease(self) -> tuple[Value, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 
 from onestart_conformance.monitor import Strand
 from onestart_conformance.trace_book import Book, KeyRecord, StrandRecord, TaskRecord
@@ -83,15 +83,8 @@ class Scene:
     def copy(self) -> Scene:
         """The same scene, in which something can be tried."""
         keys = {name: key.copy() for name, key in self.keys.items()}
-        return evolve(
-            self,
-            task=self.task.copy(),
-            keys=keys,
-            new=set(self.new),
-            copied=True,
-            notes=list(self.notes),
-            taken=list(self.taken),
-        )
+        fixed = (self.book, self.windows, self.task.copy(), self.number, keys, self.recorded)
+        return Scene(*fixed, set(self.new), True, self.notes[:], self.taken[:])
 
     def keep(self) -> None:
         """Put into the book what has become of the task and its keys."""

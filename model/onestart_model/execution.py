@@ -25,7 +25,7 @@ class Step:
     arguments: tuple[Value, ...] = ()
 
 
-@frozen
+@frozen(cache_hash=True)
 class State:
     """An immutable, hashable state of an instance: one row of values for each function, row-major."""
 

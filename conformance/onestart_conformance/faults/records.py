@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from onestart import evidence
@@ -87,7 +88,11 @@ def _read_before_durable() -> list[Patch]:
 
 
 def _no_checksum() -> list[Patch]:
-    return [(lines, "_sum_holds", lambda raw: True)]
+    return [
+        (lines, "_sum_holds", lambda raw: True),
+        (lines, "_outline_cached", lru_cache(1024)(lines._outline)),  # so that nothing of it is remembered afterwards
+        (lines, "_decode_cached", lru_cache(1024)(lines._decode)),
+    ]
 
 
 def _cached_reads() -> list[Patch]:
