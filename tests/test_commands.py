@@ -82,7 +82,7 @@ def test_nothing_decided_is_not_proved(capsys: pytest.CaptureFixture[str]) -> No
     small = ["--size", "Key=1", "--size", "Process=1", "--size", "Task=1"]
     assert run(["explore", *small, "--budget", "crash=1", "--property", "every_accepted_command_can_end"]) == 4
     assert run(only) == 0
-    assert "from all 30,511 states" in capsys.readouterr().out
+    assert "from all 40,707 states" in capsys.readouterr().out
 
 
 def test_a_search_prints_its_counts_and_its_story(capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,13 +54,27 @@ class Pending(NamedTuple):
     after: tuple[Value, ...]
 
 
+class Need(NamedTuple):
+    """An event that fits only with an assumption: where it is, its number, and why it does not fit without."""
+
+    where: str
+    number: int
+    what: str
+    guard: str
+    protections: tuple[str, ...]
+    promise: str
+
+
 class Owed(NamedTuple):
-    """A step that was assumed of a strand, which must not go on with another one. where: what it was needed for."""
+    """A step that was assumed of a strand, which must not go on with another one; or damage, which must be told of.
+
+    instead: what is the case if it was not so.
+    """
 
     action: str
     key: str
-    where: str
-    reason: str
+    instead: str
+    need: Need
 
 
 @define
@@ -89,7 +103,7 @@ class KeyRecord:
 class TaskRecord:
     """holder to barrier: the model's values of the task. restless: keys that are not quiet, by name.
 
-    suspected: the damage that was assumed last, which answers will have to tell of. last: the event before, in short.
+    suspected: damage that was assumed. last: the event before, in short.
     """
 
     name: str
@@ -103,13 +117,13 @@ class TaskRecord:
     restless: list[str] = field(factory=list)
     pending: list[Pending] = field(factory=list)
     owed: dict[Strand, Owed] = field(factory=dict)
-    suspected: Owed | None = None
+    suspected: list[Owed] = field(factory=list)
     last: tuple[Any, ...] = ()
 
     def copy(self) -> TaskRecord:
         fixed = (self.name, self.holder, self.token, self.lease_damaged, self.barrier, self.ends, self.issued)
         strands, restless, pending, owed = dict(self.strands), self.restless[:], self.pending[:], dict(self.owed)
-        return TaskRecord(*fixed, strands, restless, pending, owed, self.suspected, self.last)
+        return TaskRecord(*fixed, strands, restless, pending, owed, self.suspected[:], self.last)
 
     @property
     def lease(self) -> tuple[Value, ...]:
@@ -128,7 +142,7 @@ def _key_of(row: list[Any]) -> KeyRecord:
 
 def _task_row(task: TaskRecord) -> list[Any]:
     strands = [(*strand, *record) for strand, record in task.strands.items()]
-    owed = [(*strand, *record) for strand, record in task.owed.items()]
+    owed = [(*strand, record) for strand, record in task.owed.items()]
     fixed = (task.name, task.holder, task.token, task.lease_damaged, task.barrier, task.ends, task.issued)
     return [*fixed, strands, task.restless, task.pending, owed, task.suspected, task.last]
 
@@ -140,10 +154,15 @@ def _task_of(row: list[Any]) -> TaskRecord:
         {(p, n): StrandRecord(*rest) for p, n, *rest in strands},
         restless,
         [Pending((p[0], p[1]), a, k, s, tuple(b), tuple(c)) for p, a, k, s, b, c in pending],
-        {(p, n): Owed(*rest) for p, n, *rest in owed},
-        None if suspected is None else Owed(*suspected),
+        {(p, n): _owed_of(each) for p, n, each in owed},
+        [_owed_of(each) for each in suspected],
         tuple(last),
     )
+
+
+def _owed_of(row: list[Any]) -> Owed:
+    action, key, instead, (where, number, what, guard, protections, promise) = row
+    return Owed(action, key, instead, Need(where, number, what, guard, tuple(protections), promise))
 
 
 class Book:

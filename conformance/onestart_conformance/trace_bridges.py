@@ -15,7 +15,7 @@ from attrs import define, field
 
 from onestart import Event
 from onestart_conformance.monitor import Strand
-from onestart_conformance.trace_book import UNKNOWN, Book, Owed, Pending, StrandRecord
+from onestart_conformance.trace_book import UNKNOWN, Book, Need, Owed, Pending, StrandRecord
 from onestart_conformance.trace_follower import bury
 from onestart_conformance.trace_merge import WRITES, Merge, Numbers
 from onestart_conformance.trace_scene import DAMAGED, FINISHED, LOST, SPOILED, UNTOLD, Scene, Taken
@@ -52,10 +52,10 @@ class Bridges:
     def __attrs_post_init__(self) -> None:
         self.numbers = self.merge.numbers
 
-    def explained(self, scene: Scene, event: Event, where: str, fit: Callable[[Scene], Scene | None]) -> Scene | None:
+    def explained(self, scene: Scene, event: Event, need: Need, fit: Callable[[Scene], Scene | None]) -> Scene | None:
         """The scene after the event and what makes it fit: one thing untold, or two. None if nothing does."""
         tried = []
-        for bridge in self._bridges(scene, event, where):
+        for bridge in self._bridges(scene, event, need):
             trial = scene.copy()
             if bridge(trial):
                 after = fit(trial)
@@ -63,7 +63,7 @@ class Bridges:
                     return after
                 tried.append(trial)
         for trial in tried:
-            for bridge in self._bridges(trial, event, where):
+            for bridge in self._bridges(trial, event, need):
                 second = trial.copy()
                 if bridge(second):
                     after = fit(second)
@@ -71,10 +71,9 @@ class Bridges:
                         return after
         return None
 
-    def _bridges(self, scene: Scene, event: Event, where: str) -> Iterator[Bridge]:
+    def _bridges(self, scene: Scene, event: Event, need: Need) -> Iterator[Bridge]:
         """What may have happened, the likeliest first."""
         high = event.order - (event.action in WRITES and event.action != "record")
-        reason = f"{event.action} of key {event.key!a} fits only after"
         own = (event.process, event.strand)
         for strand, record in list(scene.task.strands.items())[: -MOST_STRANDS - 1 : -1]:
             if strand == own or strand in scene.task.owed:
@@ -83,13 +82,13 @@ class Bridges:
                 if action != "start" and self.merge.goes_on(*strand):
                     continue
                 wrote = None if action == "start" else (record.seen, high)
-                what = f"{reason} {action} by {describe(strand)}, which goes on without"
-                owed = Owed(action, record.key, where, what)
+                instead = f"{describe(strand)} goes on without having taken {action}"
+                owed = Owed(action, record.key, instead, need)
                 yield partial(self._by_strand, strand=strand, owed=owed, wrote=wrote)
         for pending in scene.task.pending:
-            yield partial(self._before, pending=pending, high=high, where=where, reason=reason)
+            yield partial(self._before, pending=pending, high=high, need=need)
         names = list(dict.fromkeys([event.key, *scene.task.restless[:4], scene.task.holder or event.key]))
-        of_stores: list[Bridge] = [*self._spoiling(event, where, reason), *(partial(_lost, key=name) for name in names)]
+        of_stores: list[Bridge] = [*self._spoiling(event, need), *(partial(_lost, key=name) for name in names)]
         if self.numbers.fell:
             yield from of_stores
         if self.debts.possible(event.process):
@@ -100,9 +99,9 @@ class Bridges:
             yield from of_stores
 
     @staticmethod
-    def _spoiling(event: Event, where: str, reason: str) -> Iterator[Bridge]:
+    def _spoiling(event: Event, need: Need) -> Iterator[Bridge]:
         for action in SPOILS:
-            owed = Owed(action, event.key, where, f"{reason} a damage that no answer tells of")
+            owed = Owed(action, event.key, "answers tell of no damage", need)
             yield partial(_spoiled, action=action, owed=owed, shown=event.action in SHOWS_DAMAGE)
 
     def _by_strand(self, scene: Scene, strand: Strand, owed: Owed, wrote: tuple[int, int] | None) -> bool:
@@ -116,7 +115,7 @@ class Bridges:
         _answer_for(scene, strand, record, owed)
         return True
 
-    def _before(self, scene: Scene, pending: Pending, high: int, where: str, reason: str) -> bool:
+    def _before(self, scene: Scene, pending: Pending, high: int, need: Need) -> bool:
         """A step that was taken before another one made it impossible."""
         task = scene.task
         if not self.numbers.between(pending.seen, high):
@@ -137,8 +136,8 @@ class Bridges:
         scene.taken.append(Taken(pending.action, pending.strand, pending.key, placed=False))
         record = task.strands.get(pending.strand)
         if record is not None:
-            owed = Owed(pending.action, pending.key, where, f"{reason} {what}, which goes on without")
-            _answer_for(scene, pending.strand, record, owed)
+            instead = f"{describe(pending.strand)} goes on without having taken {pending.action}"
+            _answer_for(scene, pending.strand, record, Owed(pending.action, pending.key, instead, need))
         return True
 
     def _by_stranger(self, scene: Scene, action: str, key: str, high: int) -> bool:
@@ -205,7 +204,7 @@ def _spoiled(scene: Scene, action: str, owed: Owed, shown: bool) -> bool:
     _untold(scene, action, owed.key)
     scene.note(DAMAGED if shown else SPOILED, f"{action.removeprefix('damage_')} of key {owed.key!a}")
     if not shown:
-        scene.task.suspected = owed
+        scene.task.suspected.append(owed)
     return True
 
 
@@ -223,8 +222,8 @@ class Debt:
     older: whether it may be one that is no longer remembered.
     """
 
-    where: str
-    what: str
+    need: Need
+    instead: str
     task: str
     candidates: set[str]
     older: bool
@@ -251,10 +250,10 @@ class Debts:
         silent = {name for name in last if name != process and not self.merge.goes_on(name)}
         return silent, self.book.counts["process"] > len(last)
 
-    def add(self, where: str, what: str, task: str, process: str) -> None:
+    def add(self, need: Need, instead: str, task: str, process: str) -> None:
         """Somebody else than this process has taken a step."""
         candidates, older = self._candidates(process)
-        debt = Debt(where, what, task, candidates, older)
+        debt = Debt(need, instead, task, candidates, older)
         self.owed.append(debt)
         for name in debt.candidates:
             self._watched.setdefault(name, []).append(debt)

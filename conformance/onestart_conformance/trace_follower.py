@@ -57,17 +57,17 @@ class Follower(Monitor):
             _take_in(scene, event)
         return scene if self._observed(scene, event) else None
 
-    def explain(self, event: Event) -> tuple[Objection, str]:
-        """The objection in full, and the guard that stands in the way if it is one."""
+    def explain(self, event: Event) -> tuple[Objection, str, Taken | None]:
+        """The objection in full; the guard that stands in the way and the step that it forbids, if it is one."""
         assert self.objection is not None
         if self.refused is None:
-            return self.objection, ""
+            return self.objection, "", None
         state, step = self.refused
         rules = self.rules
         protections = rules.forbidden_by(state, step)
         promise = rules.broken(state, rules.forced(state, step, *protections[:1]))
-        oracle, what = self.objection.oracle, f"{event.action} is not allowed here"
-        return Objection(oracle, what, protections, promise), rules.why_not(state, step)
+        objection = Objection(self.objection.oracle, f"{event.action} is not allowed here", protections, promise)
+        return objection, rules.why_not(state, step), _taken(event, step)
 
     # What the monitor does in another way ------------------------------------------------------------------------
 
@@ -112,9 +112,8 @@ class Follower(Monitor):
         if self.objection is not None:
             return False
         self._unload(scene, window, key, record, event)
-        for step in self.steps if scene.recorded else ():
-            who = None if event.action in OF_NOBODY else strand
-            scene.taken.append(Taken(step.action, who, event.key, step.arguments[2:]))
+        if scene.recorded:
+            scene.taken += [_taken(event, step) for step in self.steps]
         return True
 
     def _load(self, window: Window, key: KeyRecord, task: TaskRecord, record: StrandRecord, event: Event) -> None:
@@ -162,6 +161,11 @@ class Follower(Monitor):
         record = task.strands.pop((event.process, event.strand), IDLE._replace(key=event.key))
         if event.action == "dropped" and event.details.get("error"):
             task.strands[event.process, -event.strand] = record._replace(seen=event.order, dropped=True)
+
+
+def _taken(event: Event, step: Step) -> Taken:
+    strand = None if event.action in OF_NOBODY else (event.process, event.strand)
+    return Taken(step.action, strand, event.key, step.arguments[2:])
 
 
 def _shows(scene: Scene, event: Event) -> bool:

@@ -7,25 +7,34 @@ followed in a window on its task, tasks that are not in use are on disk, and log
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NoReturn
 
 from attrs import define, field, frozen
 
 from onestart import Event
 from onestart.events import LAYERS
 from onestart_conformance.judgement import RULE, Objection
-from onestart_conformance.trace_book import IN_MEMORY, Book, Owed
+from onestart_conformance.monitor import ANSWERS
+from onestart_conformance.trace_book import IN_MEMORY, Book, Need
 from onestart_conformance.trace_bridges import Bridges, Debts
 from onestart_conformance.trace_follower import Follower
 from onestart_conformance.trace_merge import AFTER_FAILURE, WINDOW, Merge, Told
-from onestart_conformance.trace_scene import CRASHED, DAMAGED, UNTOLD, Note, Scene, Taken
-from onestart_conformance.trace_window import Windows
+from onestart_conformance.trace_scene import CRASHED, LOST, UNTOLD, Note, Scene, Taken
+from onestart_conformance.trace_window import Windows, standard
 
 MOST_STRANDS = 4096
 MOST_PENDING = 8
 EXAMPLES = 3
 TICK = 2000
 ANYWHERE = frozenset(("conflict", "report", "dropped", "ruled"))
+
+DAMAGE: Mapping[str, Callable[[Scene, str], tuple[str, bool]]] = {
+    "damage_receipt": lambda scene, key: ("receipts", str(scene.read(key, "receipt")).endswith("DAMAGED")),
+    "damage_attempt": lambda scene, key: ("attempts", scene.read(key, "attempt") == "DAMAGED"),
+    "damage_session": lambda scene, key: ("sessions", scene.read(key, "session") == "LIVE"),
+    "damage_lease": lambda scene, key: ("leases", bool(scene.task.lease_damaged)),
+}
 
 Progress = Callable[[int, float], None]
 Recorder = Callable[[str, Event, Sequence[Taken], Sequence[Note]], None]
@@ -41,9 +50,10 @@ class MisfitError(Exception):
 
 @frozen
 class Misfit:
-    """The event that stops a log from fitting. guard: of the rule that it breaks, empty if it breaks none.
+    """The event that stops a log from fitting. event: None if it shows only later that it does not fit.
 
-    event: None if it shows only later that it does not fit. known: what the model knows at that moment.
+    guard, refused: of the rule that it breaks and the step that is forbidden, if it breaks one. known: what the model
+    knows at that moment.
     """
 
     where: str
@@ -51,6 +61,7 @@ class Misfit:
     task: str
     objection: Objection
     guard: str = ""
+    refused: Taken | None = None
     known: tuple[str, ...] = ()
 
 
@@ -83,7 +94,7 @@ class Checker:
     book: Book
     recorder: Recorder | None = None
     report: Report = field(factory=Report)
-    windows: Windows = field(factory=Windows)
+    windows: Windows = field(factory=standard)
     follower: Follower = field(init=False)
     debts: Debts = field(init=False)
     bridges: Bridges = field(init=False)
@@ -101,7 +112,7 @@ class Checker:
         if event.action not in AFTER_FAILURE:
             debt = self.debts.speaks(event.process)
             if debt is not None:
-                raise MisfitError(Misfit(debt.where, None, debt.task, Objection(RULE, debt.what)))
+                _object_to(debt.need, debt.instead, debt.task)
         if event.action == "stopped":
             return
         key = self.book.key(event.key) if event.key else None
@@ -123,18 +134,22 @@ class Checker:
         task.last = brief
         if task.owed and self._came_late(told, scene):
             return
+        if task.suspected and event.action in ANSWERS:
+            self._doubt(told, scene)
         begun = len(task.strands)
         overtaken = self.bridges.overtaken(scene, event) if begun else []
         after = self.follower.fit(scene, event)
         if after is None:
-            objection, guard = self.follower.explain(event)
-            after = self.bridges.explained(scene, event, told.where, lambda trial: self.follower.fit(trial, event))
+            objection, guard, refused = self.follower.explain(event)
+            need = Need(told.where, event.order, objection.what, guard, objection.protections, objection.promise)
+            after = self.bridges.explained(scene, event, need, lambda trial: self.follower.fit(trial, event))
             if after is None:
-                self._object(told, scene, objection, guard)
-                return
+                self._object(told, scene, objection, guard, refused)
+            self._keep(told, after, need)
+        else:
+            self._keep(told, after)
         if overtaken:
             after.task.pending = [*after.task.pending, *overtaken][-MOST_PENDING:]
-        self._keep(told, after)
         self.report.notes[CRASHED] += len(after.task.strands) - begun
 
     def _came_late(self, told: Told, scene: Scene) -> bool:
@@ -142,21 +157,34 @@ class Checker:
         event, task = told.event, scene.task
         strand = (event.process, event.strand)
         owed = task.owed.pop(strand, None)
-        if owed is None or event.action in ("ruled", "dropped"):
+        if owed is None or event.action == "dropped":
             return False
         if (event.action, event.key) != (owed.action, owed.key):
-            self._object_to(owed, task.name)
+            _object_to(owed.need, owed.instead, task.name)
         self.report.notes[UNTOLD] -= 1
         record = task.strands.get(strand)
         if record is not None:
             task.strands[strand] = record._replace(token=event.token, seen=event.order)
         return True
 
-    def _keep(self, told: Told, scene: Scene) -> None:
+    def _doubt(self, told: Told, scene: Scene) -> None:
+        """Damage that was assumed has to be told of by every answer about it, for as long as it lasts."""
+        event, task = told.event, scene.task
+        for owed in list(task.suspected):
+            store, lasts = DAMAGE[owed.action](scene, owed.key)
+            concerned = store == "leases" or owed.key == event.key
+            if not lasts or (concerned and store in event.details["damage"]):
+                task.suspected.remove(owed)
+            elif concerned and event.order >= owed.need.number:
+                if self.merge.numbers.fell and owed.action == "damage_attempt" and scene.step("lose_attempt", owed.key):
+                    scene.note(LOST, f"of key {owed.key!a}")
+                    task.suspected.remove(owed)
+                    continue
+                _object_to(owed.need, owed.instead, task.name)
+
+    def _keep(self, told: Told, scene: Scene, need: Need | None = None) -> None:
         for note in scene.notes:
-            self._note(told, note)
-            if note.kind == DAMAGED:
-                scene.task.suspected = None
+            self._note(told, note, need)
         strands = scene.task.strands
         while len(strands) > MOST_STRANDS:
             del strands[next(iter(strands))]
@@ -165,7 +193,7 @@ class Checker:
             self.recorder(told.where, told.event, scene.taken, scene.notes)
         scene.keep()
 
-    def _note(self, told: Told, note: Note) -> None:
+    def _note(self, told: Told, note: Note, need: Need | None) -> None:
         report = self.report
         report.notes[note.kind] += 1
         examples = report.examples.setdefault(note.kind, [])
@@ -173,21 +201,22 @@ class Checker:
             examples.append(f"{told.where}: {note.what}")
         if note.wrote is not None:
             self.merge.numbers.use(*note.wrote)
-        if note.strangers:
+        if note.strangers and need is not None:
             event = told.event
-            what = f"{event.action} of key {event.key!a} fits only after {note.what}, and every process goes on without"
-            self.debts.add(told.where, what, event.task, event.process)
+            self.debts.add(need, f"every process goes on without {note.what}", event.task, event.process)
 
-    def _object(self, told: Told, scene: Scene, objection: Objection, guard: str = "") -> None:
+    def _object(
+        self, told: Told, scene: Scene, objection: Objection, guard: str = "", refused: Taken | None = None
+    ) -> NoReturn:
         event, task = told.event, scene.task
-        suspected = task.suspected
-        if suspected is not None and "degraded-read-reported" in objection.protections:
-            self._object_to(suspected, task.name)
         known = scene.known([event.key] if event.key else [], [(event.process, event.strand)])
-        raise MisfitError(Misfit(told.where, event, task.name, objection, guard, tuple(known)))
+        raise MisfitError(Misfit(told.where, event, task.name, objection, guard, refused, tuple(known)))
 
-    def _object_to(self, owed: Owed, task: str) -> None:
-        raise MisfitError(Misfit(owed.where, None, task, Objection(RULE, owed.reason)))
+
+def _object_to(need: Need, instead: str, task: str) -> NoReturn:
+    """An event that fits only with an assumption does not fit, because it was not so."""
+    objection = Objection(RULE, f"{need.what}; {instead}", need.protections, need.promise)
+    raise MisfitError(Misfit(need.where, None, task, objection, need.guard))
 
 
 def check(

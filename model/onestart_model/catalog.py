@@ -15,7 +15,10 @@ from onestart_model.yardstick import YARDSTICK
 
 @frozen
 class Standard:
-    """An instance with a name. profile: the first of quick, standard, deep that includes it in a check."""
+    """An instance with a name. profile: the first of quick, standard, deep that includes it in a check.
+
+    variants: whether the effect of a removed protection is looked for in it.
+    """
 
     name: str
     statement: str
@@ -23,6 +26,7 @@ class Standard:
     budgets: Mapping[str, int] = field(factory=dict)
     limits: Mapping[str, int] = field(factory=dict)
     profile: str = "quick"
+    variants: bool = True
 
     def instance(self, model: Model, without: Iterable[str] = ()) -> Instance:
         return Instance.of(model, sizes=self.sizes, budgets=self.budgets, limits=self.limits, without=without)
@@ -58,7 +62,7 @@ CATALOG = (
                 "unlimited",
                 "two commands of one task, nothing limited",
                 {"Key": 2, "Process": 2, "Task": 1},
-                profile="standard",
+                profile="deep",
             ),
             Standard(
                 "budgeted",
@@ -73,6 +77,7 @@ CATALOG = (
                 {"Key": 3, "Process": 2, "Task": 2},
                 {"crash+damage+clock+rollback": 1, "caller+governance": 1, "operator": 1},
                 profile="deep",
+                variants=False,
             ),
         ),
     ),
@@ -92,7 +97,7 @@ CATALOG = (
                 {"Key": 3, "Worker": 2},
                 limits={"expiries": 1},
             ),
-            Standard("3-2-2", "", {"Key": 3, "Worker": 2}, limits={"expiries": 2}, profile="deep"),
+            Standard("3-2-2", "", {"Key": 3, "Worker": 2}, limits={"expiries": 2}, profile="deep", variants=False),
         ),
     ),
 )

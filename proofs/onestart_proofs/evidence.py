@@ -164,7 +164,7 @@ def _variants(evidence: Evidence, options: Options, phase: Phase) -> None:
 
 def ladder(entry: Entry) -> list[Standard]:
     """The instances in which the effect of a removed protection is looked for, smallest first."""
-    return instances_for(entry, "standard")
+    return [standard for standard in entry.instances if standard.variants]
 
 
 def _vacuity(evidence: Evidence) -> Iterator[Claim]:
