@@ -6,13 +6,14 @@ import json
 import multiprocessing
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from onestart import Event
 from onestart.eventlog import LONGEST, EventLog, EventLogError, Header, parse, read_events
 
-DETAILS = {"reason": "idempotent_replay", "outcome": "started", "result": None, "damage": []}
+DETAILS: dict[str, Any] = {"reason": "idempotent_replay", "outcome": "started", "result": None, "damage": []}
 REPLAY = Event("replay", "p", 1, "k", "t", 4, 12.5, 0, "f", DETAILS)
 CLAIM = Event("claim", "p", 1, "k\n\u2028", "t\U0001f600", 5, 13.0, 2, "f", {"ends": 43.0})
 
@@ -47,7 +48,12 @@ def test_a_named_process_is_known_before_it_tells_anything(tmp_path: Path) -> No
 def test_every_event_is_one_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writes: list[bytes] = []
     real = os.write
-    monkeypatch.setattr(os, "write", lambda fd, data: (writes.append(data), real(fd, data))[1])
+
+    def write(descriptor: int, data: bytes) -> int:
+        writes.append(data)
+        return real(descriptor, data)
+
+    monkeypatch.setattr(os, "write", write)
     written(tmp_path / "log", REPLAY, CLAIM)
     assert len(writes) == 2
     assert all(data.endswith(b"\n") for data in writes)

@@ -203,6 +203,7 @@ def bury(scene: Scene, key: str) -> None:
     """Whoever settles a key has made sure that nobody is about to start it, so those who were have died."""
     for strand, record in list(scene.task.strands.items()):
         if record.key == key and record.stage == "CONFIRMED":
-            scene.step("crash", key, strand)
+            if not record.dropped:
+                scene.step("crash", key, strand)
             del scene.task.strands[strand]
             scene.note(CRASHED, f"strand {abs(strand[1])} of {strand[0]!a}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from typing import NoReturn
 
 from attrs import define, field, frozen
@@ -233,17 +234,13 @@ def check(
     progress: is told how many events were followed, and the share of bytes read. only: follow this task alone.
     Raises EventLogError for what is no event log, BookError if the disk is full.
     """
-    book = Book(in_memory)
-    try:
-        merge = Merge(paths, book.see, window)
+    with closing(Book(in_memory)) as book, closing(Merge(paths, book.see, window)) as merge:
         checker = Checker(merge, book, recorder)
         _run(checker, progress, only)
         report = checker.report
         report.keys, report.tasks, report.processes = (book.counts[what] for what in ("key", "task", "process"))
         report.torn = merge.torn
         return report
-    finally:
-        book.close()
 
 
 def _run(checker: Checker, progress: Progress, only: str | None) -> None:

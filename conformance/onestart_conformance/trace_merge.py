@@ -143,6 +143,7 @@ class _Source:
                 return
             if item.lost:
                 where = f"{reader.path}:{reader.line}"
+                reader.close()
                 raise EventLogError(f"{where}: {item.lost} events could not be written there, so nothing can be said")
             self._opened(item.process)
         self.head = None
@@ -164,6 +165,11 @@ class Merge:
         self._ahead: dict[str, int] = {}
         self._sources = [_Source(path, opened) for path in paths]
         self.size = sum(os.path.getsize(path) for path in paths)
+
+    def close(self) -> None:
+        """Close all files."""
+        for source in self._sources:
+            source.reader.close()
 
     @property
     def read(self) -> int:

@@ -41,7 +41,10 @@ class Note:
 
 @frozen
 class Taken:
-    """A step of the model that was taken: with names, None for a process that is nobody in particular."""
+    """A step of the model that was taken: with names, None for a process that is nobody in particular.
+
+    placed: whether it was taken just now, and not at some time before.
+    """
 
     action: str
     strand: Strand | None
@@ -136,7 +139,8 @@ class Scene:
         if strand in self.task.strands:
             self.task.strands[strand] = self.windows.read_strand(window, after, record, name)
         if self.recorded:
-            self.taken.append(Taken(action, strand, name))
+            placed = strand is None or not record.dropped  # else it was taken before the strand told of its end
+            self.taken.append(Taken(action, strand, name, (), placed))
         return True
 
     def enabled(self, action: str, name: str, strand: Strand) -> bool:

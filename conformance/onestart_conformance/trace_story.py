@@ -112,12 +112,13 @@ class _Cast:
         """Take the steps. Returns how many processes they needed. Raises RuleError."""
         most = 1
         for taken in steps:
-            role = self._role(taken.strand)
+            acts = "Process" in parameters(taken.action)
+            role = self._role(taken.strand) if acts else 0
             step = Step(taken.action, (*self._elements(taken, role), *taken.more))
             state = self.machine.apply(self.states[-1], step)
             self.steps.append(step)
             self.states.append(state)
-            if "Process" in parameters(taken.action):
+            if acts:
                 self._roles[role] = taken.strand if state.read("serving", role) is not None else None
                 most = max(most, role + 1)
         return most

@@ -153,6 +153,7 @@ class EventReader(Iterator["Event | Header"]):
                     self._file.seek(self.offset)
             raw = self._file.readline(LONGEST + 1)
         except OSError as error:
+            self.close()
             raise EventLogError(f"{escaped(self.path)} cannot be read: {error.strerror or error}") from None
         if len(raw) > LONGEST:
             raise self._bad(f"it is longer than {LONGEST} bytes", raw, 1)
@@ -162,6 +163,7 @@ class EventReader(Iterator["Event | Header"]):
     def _first(self, raw: bytes, item: Event | str) -> Event | Header:
         if isinstance(item, str) and (raw.startswith(_OPENING) or _OPENING.startswith(raw)):
             return self._passed_over(raw, item)
+        self.close()
         raise EventLogError(f"{escaped(self.path)} is no event log: it begins with {_excerpt(raw)}")
 
     def _passed_over(self, raw: bytes, problem: str) -> Event | Header:
@@ -179,6 +181,7 @@ class EventReader(Iterator["Event | Header"]):
         return header
 
     def _bad(self, problem: str, raw: bytes, ahead: int = 0) -> EventLogError:
+        self.close()
         return EventLogError(f"{escaped(self.path)}:{self.line + ahead}: {problem}: {_excerpt(raw)}")
 
 
