@@ -74,7 +74,10 @@ class Follower(Monitor):
     def time(self, now: float) -> None:
         """Leases run out where an event shows it: what is told late was not done late."""
 
-    def _preferred(self, strand: Strand) -> int:
+    def slot_of(self, strand: Strand) -> int | None:
+        return 0 if self.slots[0].strand == strand else None
+
+    def slot(self, strand: Strand) -> int:
         return 0
 
     def _objection_to(self, rules: Rules, step: Step, oracle: str) -> Objection:

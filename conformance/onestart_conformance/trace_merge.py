@@ -47,7 +47,7 @@ class Told(NamedTuple):
 
     @property
     def where(self) -> str:
-        return f"{self.path}:{self.line}"
+        return f"{self.path if self.path.isprintable() else ascii(self.path)}:{self.line}"
 
 
 @define

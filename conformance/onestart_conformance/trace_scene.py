@@ -177,9 +177,13 @@ class Scene:
         """What the model knows, in words."""
         task = self.task
         damaged = ", lease damaged" if task.lease_damaged else ""
-        holder = task.holder if task.holder is None else ascii(task.holder)
+        until = "" if task.ends is None else f" until {task.ends}"
+        holder = "nobody" if task.holder is None else f"{task.holder!a}{until}"
         lines = [f"task {task.name!a}: lease of {holder}, token {task.token}, asked up to {task.barrier}{damaged}"]
         for name in dict.fromkeys(names):
+            if name in self.new:
+                lines.append(f"key {name!a}: nothing; are all logs of the ledger here, from its beginning?")
+                continue
             values = zip(self.windows.of_key, self.key(name).cells, strict=True)
             lines.append(f"key {name!a}: {', '.join(f'{n} {v}' for n, v in values if v not in (False, 0))}")
         for strand in strands:

@@ -125,6 +125,16 @@ class EventReader(Iterator["Event | Header"]):
     _next: Header | None = None
 
     def __next__(self) -> Event | Header:
+        try:
+            return self._item()
+        except EventLogError:
+            self.close()
+            raise
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _item(self) -> Event | Header:
         if self._next is not None:
             header, self._next = self._next, None
             self.line += 1
