@@ -204,6 +204,7 @@ def test_a_bad_line_in_the_middle_is_named(tmp_path: Path, line: bytes, message:
     [
         ({"action": "explode"}, "its action 'explode' is not known"),
         ({"strand": True}, "its strand is not what it should be"),
+        ({"key": ""}, "it is about no key"),
         ({"order": -1}, "a number is out of its range"),
         ({"at": 10**400}, "a number is out of its range"),
         ({"at": float("inf")}, "a number is out of its range"),

@@ -29,11 +29,13 @@ def test_logs_that_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert f"{len(stream.events)} events" in err
 
 
-def test_a_log_that_does_not_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = early_claim(tmp_path)
-    assert run(["trace", str(path)]) == 1
+def test_a_log_that_does_not_fit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(early_claim(tmp_path).parent)  # a long path would fold the table
+    assert run(["trace", "early"]) == 1
     out = capsys.readouterr().out
-    assert f"does not fit: {path}:9" in out
+    assert "does not fit: early:9" in out
     assert "allowed only without: one-lease-per-task" in out
     assert "breaks: a_live_lease_is_not_taken" in out
     assert "known of key 'k': receipt PENDING, attempt OFFERED" in out

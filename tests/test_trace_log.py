@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import tracemalloc
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -281,6 +282,35 @@ def test_lost_events_leave_nothing_to_say(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b'"process":"p"}', b'"process":"p","lost":3}', 1))
     with pytest.raises(EventLogError, match="3 events could not be written"):
         checked([path])
+
+
+def spoiled(stream: Stream, chance: random.Random) -> list[Event]:
+    """A stream in which things are not as they were."""
+    events = list(stream.events)
+    for _ in range(chance.randrange(1, 6)):
+        at, other = chance.randrange(len(events)), chance.randrange(len(events))
+        changes: list[dict[str, Any]] = [
+            {"action": events[other].action, "details": {**events[at].details, **events[other].details}},
+            {"key": chance.choice(["key1", "key2", "key3"])},
+            {"order": chance.randrange(40)},
+            {"token": chance.randrange(5)},
+            {"process": events[other].process, "strand": events[other].strand},
+            {"task": chance.choice(["task1", "task2"])},
+            {"at": chance.random() * 2000},
+        ]
+        events[at] = evolve(events[at], **chance.choice(changes))
+    return events
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_a_log_says_there_is_an_answer(seed: int, tmp_path: Path) -> None:
+    stream = driven(seed % 10, EVERYTHING, swarm=False)
+    path = write(tmp_path / "log", spoiled(stream, random.Random(seed)), stream.processes)
+    report = checked([path])
+    if report.misfit is not None:
+        story = tell([str(path)], report.misfit, lambda events, share: None)
+        with suppress(NoCounterexampleError):
+            assert counterexample(story, report.misfit).steps
 
 
 # How it is told ------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ IN_CALLBACK = (
     *("report_closed", "report_dispatched"),
 )
 IN_KERNEL = ("accept", "refuse", "report_closed", "report_dispatched")
-OF_NOBODY = ("cancel", "cancel_session", "reconcile", "release", "settle", "repair_lease")
+OF_NOBODY = ("cancel", "cancel_session", "reconcile", "release", "settle")
 FREES = ("withdraw", "release", "claim", "repair_lease", "damage_lease")
 OVERTAKEN = ("intend", "note", "record", "give_up")
 CLOSES = ("cancel", "refuse", "settle")
@@ -78,8 +78,9 @@ class Bridges:
         for strand, record in list(scene.task.strands.items())[: -MOST_STRANDS - 1 : -1]:
             if strand == own or strand in scene.task.owed:
                 continue
+            lives = not record.dropped and (self.merge.goes_on(*strand) or self.merge.goes_on(strand[0]))
             for action in IN_CALLBACK if record.serving else IN_KERNEL:
-                if action != "start" and self.merge.goes_on(*strand):
+                if lives and action != "start":  # which may be on its way
                     continue
                 wrote = None if action == "start" else (record.seen, high)
                 instead = f"{describe(strand)} goes on without having taken {action}"
@@ -87,7 +88,7 @@ class Bridges:
                 yield partial(self._by_strand, strand=strand, owed=owed, wrote=wrote)
         for pending in scene.task.pending:
             yield partial(self._before, pending=pending, high=high, need=need)
-        names = list(dict.fromkeys([event.key, *scene.task.restless[:4], scene.task.holder or event.key]))
+        names = [name for name in dict.fromkeys([event.key, *scene.task.restless[:4], scene.task.holder]) if name]
         of_stores: list[Bridge] = [*self._spoiling(event, need), *(partial(_lost, key=name) for name in names)]
         if self.numbers.fell:
             yield from of_stores
@@ -95,6 +96,7 @@ class Bridges:
             for name in names:
                 for action in (*IN_KERNEL, *OF_NOBODY):
                     yield partial(self._by_stranger, action=action, key=name, high=high)
+            yield partial(self._by_stranger, action="repair_lease", key=event.key, high=high)
         if not self.numbers.fell:
             yield from of_stores
 

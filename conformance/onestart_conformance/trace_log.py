@@ -28,7 +28,7 @@ MOST_STRANDS = 4096
 MOST_PENDING = 8
 EXAMPLES = 3
 TICK = 2000
-ANYWHERE = frozenset(("conflict", "report", "dropped", "ruled"))
+ANYWHERE = frozenset(("conflict", "report", "dropped"))
 
 DAMAGE: Mapping[str, Callable[[Scene, str], tuple[str, bool]]] = {
     "damage_receipt": lambda scene, key: ("receipts", str(scene.read(key, "receipt")).endswith("DAMAGED")),
@@ -120,7 +120,9 @@ class Checker:
         name = event.task if key is None else key.task
         if only is not None and name != only:
             return
-        if name != event.task and event.action not in ANYWHERE:
+        if name != event.task:
+            if event.action in ANYWHERE:
+                return  # a submission for another task is turned away, and no record of either task matters
             what = f"key {event.key!a} belongs to task {name!a}"
             raise MisfitError(Misfit(told.where, event, name, Objection(RULE, what, ("fingerprint",))))
         keys = {} if key is None else {event.key: key}
@@ -163,6 +165,8 @@ class Checker:
         if (event.action, event.key) != (owed.action, owed.key):
             _object_to(owed.need, owed.instead, task.name)
         self.report.notes[UNTOLD] -= 1
+        if event.action == "claim":
+            task.ends, task.issued = event.details["ends"], max(event.token, task.issued)
         record = task.strands.get(strand)
         if record is not None:
             task.strands[strand] = record._replace(token=event.token, seen=event.order)

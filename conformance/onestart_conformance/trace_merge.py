@@ -47,7 +47,12 @@ class Told(NamedTuple):
 
     @property
     def where(self) -> str:
-        return f"{self.path if self.path.isprintable() else ascii(self.path)}:{self.line}"
+        return place(self.path, self.line)
+
+
+def place(path: str, line: int) -> str:
+    """Where something is, as editors understand it."""
+    return f"{path if path.isprintable() else ascii(path)}:{line}"
 
 
 @define
@@ -109,7 +114,7 @@ class Numbers:
     def between(self, low: int, high: int) -> bool:
         """Whether a record above `low`, up to `high`, may be one that no event tells of."""
         at = bisect_right(self.missing, low)
-        unknown = low < self.floor or (high < low and self.fell > 0)
+        unknown = low < self.floor or (self.fell > 0 and (low == self.floor or high < low))
         return unknown or (at < len(self.missing) and self.missing[at] <= high)
 
     def use(self, low: int, high: int) -> None:
@@ -142,9 +147,9 @@ class _Source:
                 self.head = Told(item, reader.path, reader.line)
                 return
             if item.lost:
-                where = f"{reader.path}:{reader.line}"
                 reader.close()
-                raise EventLogError(f"{where}: {item.lost} events could not be written there, so nothing can be said")
+                what = f"{item.lost} events could not be written there, so nothing can be said"
+                raise EventLogError(f"{place(reader.path, reader.line)}: {what}")
             self._opened(item.process)
         self.head = None
 
@@ -179,7 +184,7 @@ class Merge:
     @property
     def torn(self) -> list[str]:
         """Where lines were cut off."""
-        return [f"{s.reader.path}:{line}" for s in self._sources for line in s.reader.torn]
+        return [place(s.reader.path, line) for s in self._sources for line in s.reader.torn]
 
     def goes_on(self, process: str, strand: int | None = None) -> bool:
         """Whether another step of the process, or of the strand, is known to come."""

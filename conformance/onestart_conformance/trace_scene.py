@@ -59,10 +59,10 @@ def parameters(action: str) -> tuple[str, ...]:
     return tuple(str(parameter.type) for parameter in CHAIN.action_named(action).parameters)
 
 
-def step_of(action: str, more: tuple[Value, ...] = ()) -> Step:
+@cache
+def step_of(action: str) -> Step:
     """The step of the first process and key of a window."""
-    sorts = [kind for kind in parameters(action) if kind in ("Process", "Key", "Task")]
-    return Step(action, (0,) * len(sorts) + more)
+    return Step(action, (0,) * len(parameters(action)))
 
 
 @define
@@ -142,11 +142,6 @@ class Scene:
             placed = strand is None or not record.dropped  # else it was taken before the strand told of its end
             self.taken.append(Taken(action, strand, name, (), placed))
         return True
-
-    def enabled(self, action: str, name: str, strand: Strand) -> bool:
-        """Whether the model allows a step."""
-        window = self.window(self.key(name), self.task.strands[strand])
-        return self.windows.rules.enabled(window.state, step_of(action))
 
     def become(self, window: Window, after: State, key: KeyRecord, since: int | None = None) -> None:
         """Read from a state what has become of the key and the task."""

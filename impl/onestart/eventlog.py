@@ -240,9 +240,11 @@ def _event(fields: dict[str, Any], odd: bool) -> Event | str:
     kinds = tuple(map(type, values))
     if kinds != _KINDS and kinds != (*_KINDS[:6], int, *_KINDS[7:]):
         return f"its {_odd_one(kinds)} is not what it should be"
-    action, _, strand, _, _, order, at, token, _, details = values
+    action, _, strand, key, _, order, at, token, _, details = values
     if action not in LAYERS:
         return f"its action {ascii(action)[:40]} is not known"
+    if not key and action != "repair_lease":
+        return "it is about no key"
     if strand < 0 or order < 0 or token < 0 or not _is_time(at):
         return "a number is out of its range"
     if odd and not _is_text(values):
