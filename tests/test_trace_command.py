@@ -12,7 +12,14 @@ from event_streams import HEALTHY, driven, ticking, write, write_each
 from onestart.command_line import run
 from onestart_model.chain import CHAIN
 from onestart_model.counterexample import load
+from onestart_report import screen
 from test_trace_log import HAPPY, told
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables are not folded, however long the paths are."""
+    monkeypatch.setattr(screen, "PLAIN_WIDTH", 1000)
 
 
 def early_claim(tmp_path: Path) -> Path:
