@@ -27,6 +27,7 @@ pytest: $(VENV)/ready
 
 bench: $(VENV)/ready
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/library.py
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

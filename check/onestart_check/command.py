@@ -43,7 +43,7 @@ def check(
     """Prove, enumerate and drive: say what holds of the model and of the library, how far, and what each protection is
     for.
 
-    About 20 s for quick, one to two minutes for standard, half an hour for deep, on two cores. Seeded faults are looked
+    Less than a minute for quick, two minutes for standard, much longer for deep, on two cores. Seeded faults are looked
     for from standard on.
     """
     entry = chosen_entry(model)
