@@ -18,7 +18,7 @@ from onestart.eventlog import EventLogError
 from onestart_conformance.trace_book import Book, KeyRecord, StrandRecord, TaskRecord
 from onestart_conformance.trace_log import Report, check
 from onestart_conformance.trace_merge import WRITES, Numbers
-from onestart_conformance.trace_scene import CRASHED, DAMAGED, EXPIRED, FINISHED, LOST, SPOILED, UNTOLD
+from onestart_conformance.trace_scene import CRASHED, DAMAGED, EXPIRED, FINISHED, LATE, LOST, SPOILED, UNTOLD
 from onestart_conformance.trace_story import NoCounterexampleError, Story, counterexample, tell
 from onestart_conformance.trace_window import Windows, standard
 from onestart_model.chain import CHAIN
@@ -214,6 +214,16 @@ def test_a_claim_before_the_lease_has_ended_is_named(tmp_path: Path) -> None:
 def answer_of(event: Event, **details: Any) -> Event:
     """What the strand of an event is answered with."""
     return evolve(event, action="report", at=event.at + 1, details=details)
+
+
+def test_a_write_that_is_told_late_is_counted(tmp_path: Path) -> None:
+    """The step may have been in time; nobody can tell, so it is no misfit, and it is said."""
+    events = told(*HAPPY)
+    late = [*events[:8], *(evolve(event, at=50.0) for event in events[8:])]
+    report = checked([write(tmp_path / "log", ticking(late))])
+    assert report.misfit is None
+    assert report.notes[LATE] == 1
+    assert report.examples[LATE] == [f"{tmp_path / 'log'}:10: record of key 'k'"]
 
 
 def test_another_command_under_the_key_is_named(tmp_path: Path) -> None:

@@ -61,7 +61,8 @@ class Bridges:
                 after = fit(trial)
                 if after is not None:
                     return after
-                tried.append(trial)
+                if not trial.task.lease_damaged or scene.task.lease_damaged:  # damage to the lease explains by itself
+                    tried.append(trial)
         for trial in tried:
             for bridge in self._bridges(trial, event, need):
                 second = trial.copy()
@@ -89,7 +90,9 @@ class Bridges:
         for pending in scene.task.pending:
             yield partial(self._before, pending=pending, high=high, need=need)
         names = [name for name in dict.fromkeys([event.key, *scene.task.restless[:4], scene.task.holder]) if name]
-        of_stores: list[Bridge] = [*self._spoiling(event, need), *(partial(_lost, key=name) for name in names)]
+        of_stores = list(_spoiling(event, need))
+        if self.may_have_lost(scene, event):
+            of_stores += [partial(_lost, key=name) for name in names]
         if self.numbers.fell:
             yield from of_stores
         if self.debts.possible(event.process):
@@ -100,11 +103,11 @@ class Bridges:
         if not self.numbers.fell:
             yield from of_stores
 
-    @staticmethod
-    def _spoiling(event: Event, need: Need) -> Iterator[Bridge]:
-        for action in SPOILS:
-            owed = Owed(action, event.key, "answers tell of no damage", need)
-            yield partial(_spoiled, action=action, owed=owed, shown=event.action in SHOWS_DAMAGE)
+    def may_have_lost(self, scene: Scene, event: Event) -> bool:
+        """Whether an attempt may have been lost: the count of records fell, or untold ones may make up for it."""
+        numbers, own = self.numbers, (event.process, event.strand)
+        untold = bool(numbers.missing or numbers.used) or any(strand != own for strand in scene.task.strands)
+        return numbers.fell > 0 or untold
 
     def _by_strand(self, scene: Scene, strand: Strand, owed: Owed, wrote: tuple[int, int] | None) -> bool:
         record = scene.task.strands[strand]
@@ -198,6 +201,12 @@ def _answer_for(scene: Scene, strand: Strand, record: StrandRecord, owed: Owed) 
         del scene.task.strands[strand]
     else:
         scene.task.owed[strand] = owed
+
+
+def _spoiling(event: Event, need: Need) -> Iterator[Bridge]:
+    for action in SPOILS:
+        owed = Owed(action, event.key, "answers tell of no damage", need)
+        yield partial(_spoiled, action=action, owed=owed, shown=event.action in SHOWS_DAMAGE)
 
 
 def _spoiled(scene: Scene, action: str, owed: Owed, shown: bool) -> bool:

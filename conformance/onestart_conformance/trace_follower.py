@@ -13,14 +13,16 @@ from attrs import define, field
 
 from onestart import Event
 from onestart_conformance.judgement import Objection
-from onestart_conformance.monitor import ANSWERS, OF_KEY, Monitor, Slot, Strand
+from onestart_conformance.monitor import ANSWERS, FENCED, OF_KEY, Monitor, Slot, Strand
 from onestart_conformance.rules import CACHED, Rules
 from onestart_conformance.trace_book import UNKNOWN, KeyRecord, StrandRecord, TaskRecord
-from onestart_conformance.trace_scene import CRASHED, DAMAGED, EXPIRED, FINISHED, Scene, Taken
+from onestart_conformance.trace_merge import WRITES
+from onestart_conformance.trace_scene import CRASHED, DAMAGED, EXPIRED, FINISHED, LATE, Scene, Taken
 from onestart_conformance.trace_window import IDLE, Window
 from onestart_model.execution import State, Step
 
 OF_NOBODY = frozenset((*OF_KEY, "repair_lease"))
+FENCED_WRITES = WRITES & frozenset(FENCED)
 TURNED_AWAY = Step("conflict", (1, 0, False))
 DAMAGES = {
     "receipts": "damage_receipt",
@@ -114,6 +116,8 @@ class Follower(Monitor):
         self.observe(event)
         if self.objection is not None:
             return False
+        if event.action in FENCED_WRITES and scene.task.ends is not None and event.at >= scene.task.ends:
+            scene.note(LATE, f"{event.action} of key {event.key!a}")
         self._unload(scene, window, key, record, event)
         if scene.recorded:
             scene.taken += [_taken(event, step) for step in self.steps]

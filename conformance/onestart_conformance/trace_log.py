@@ -181,11 +181,11 @@ class Checker:
             if not lasts or (concerned and store in event.details["damage"]):
                 task.suspected.remove(owed)
             elif concerned and event.order >= owed.need.number:
-                if self.merge.numbers.fell and owed.action == "damage_attempt" and scene.step("lose_attempt", owed.key):
-                    scene.note(LOST, f"of key {owed.key!a}")
-                    task.suspected.remove(owed)
-                    continue
-                _object_to(owed.need, owed.instead, task.name)
+                lost = owed.action == "damage_attempt" and self.bridges.may_have_lost(scene, event)
+                if not (lost and scene.step("lose_attempt", owed.key)):
+                    _object_to(owed.need, owed.instead, task.name)
+                scene.note(LOST, f"of key {owed.key!a}")
+                task.suspected.remove(owed)
 
     def _keep(self, told: Told, scene: Scene, need: Need | None = None) -> None:
         for note in scene.notes:

@@ -18,11 +18,12 @@ EXPIRED = "leases that ran out"
 FINISHED = "executions that ended"
 DAMAGED = "records damaged, as answers tell"
 CRASHED = "strands that never finished"
+LATE = "writes told of after their lease's end"
 UNTOLD = "steps that no event tells, of processes that ended"
 SPOILED = "records damaged, though no answer tells"
 LOST = "attempt records lost with a store that fell back"
 
-INFERRED = (EXPIRED, FINISHED, DAMAGED, CRASHED)
+INFERRED = (EXPIRED, FINISHED, DAMAGED, CRASHED, LATE)
 ASSUMED = (UNTOLD, SPOILED, LOST)
 
 
