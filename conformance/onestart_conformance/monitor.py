@@ -73,7 +73,6 @@ class Monitor:
     unnamed: set[str] = field(factory=set)
     results: dict[str, Mapping[str, Any]] = field(factory=dict)
     recorded_for: dict[str, str] = field(factory=dict)
-    started_by: dict[str, Strand] = field(factory=dict)
     created: set[str] = field(factory=set)
 
     def __attrs_post_init__(self) -> None:
@@ -112,8 +111,6 @@ class Monitor:
             return
         slot = self.slot(strand)
         step = Step(asked.action, (slot, self.keys[asked.key]))
-        if asked.action == "start":
-            self.started_by.setdefault(asked.key, strand)
         self.take(step, strand, oracle=START if asked.action == "start" else RULE)
         if asked.action == "look_up" and self.objection is None and self.strict is None:
             self._expect_look_up(slot, asked.answer)

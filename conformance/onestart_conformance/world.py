@@ -6,7 +6,7 @@ What can happen in it are moves (see `moves`); everything else is deterministic,
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 from attrs import define, evolve, field
@@ -269,10 +269,3 @@ class World:
         for node in self.nodes:
             node.die()
         self.loop.end()
-
-    def told(self) -> Mapping[str, int]:
-        """How often each action was told of."""
-        counts: dict[str, int] = {}
-        for event in self.events:
-            counts[event.action] = counts.get(event.action, 0) + 1
-        return counts

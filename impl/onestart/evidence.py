@@ -7,6 +7,7 @@ intent. A record that cannot be read is never taken for one that is not there.
 from __future__ import annotations
 
 from enum import Enum, auto
+from typing import Any
 
 from onestart.answers import Outcome, Reason, Result
 from onestart.command import Bound, Command
@@ -64,11 +65,6 @@ def binding(view: View, key: str) -> frozenset[str]:
 def bound_to_another(view: View, command: Command | Bound) -> bool:
     """A legible record shows that the key is bound to another command than this one."""
     return any(fingerprint != command.fingerprint for fingerprint in binding(view, command.key))
-
-
-def attempt_damaged(view: View, key: str) -> bool:
-    """There is an attempt record, and the newest cannot be read."""
-    return view.attempt(key).health.degraded
 
 
 def attempt_state(view: View, key: str) -> str:
@@ -145,12 +141,15 @@ def quiet(view: View, key: str, task: str) -> bool:
 
 def findings(view: View, key: str, task: str) -> tuple[Finding, ...]:
     """The damage that reading the key's records met."""
-    read = (
-        ("receipts", view.receipt(key).health, view.receipt(key).where),
-        ("attempts", view.attempt(key).health, view.attempt(key).where),
-        ("sessions", view.session(key).health, view.session(key).where),
-        ("approvals", view.approval(key).health, view.approval(key).where),
-        ("leases", view.lease(task).health, view.lease(task).where),
+    met = (
+        *_damage("receipts", view.receipt(key)),
+        *_damage("attempts", view.attempt(key)),
+        *_damage("sessions", view.session(key)),
+        *_damage("approvals", view.approval(key)),
+        *_damage("leases", view.lease(task)),
     )
-    met = tuple(Finding(store, health, where) for store, health, where in read if health.degraded)
     return met + view.stray()
+
+
+def _damage(store: str, reading: Reading[Any]) -> tuple[Finding, ...]:
+    return (Finding(store, reading.health, reading.where),) if reading.health.degraded else ()

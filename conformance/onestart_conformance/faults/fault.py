@@ -12,6 +12,11 @@ from onestart_conformance.judgement import Objection
 
 Patch = tuple[Any, str, Any]
 
+# Promises that several faults put at stake.
+ONE_START = "one_key_at_most_one_start"
+NO_START = "no_start_after_refusal_or_cancellation"
+BYTES_STAY = "bytes_are_never_destroyed"
+
 
 @frozen
 class Fault:

@@ -15,7 +15,7 @@ from onestart.jsonl.ledger import JsonlLedger
 from onestart.jsonl.stores import Stores
 from onestart.ports import View
 from onestart_conformance.disk import SimulatedFiles
-from onestart_conformance.faults.fault import Fault, Patch
+from onestart_conformance.faults.fault import BYTES_STAY, ONE_START, Fault, Patch
 from onestart_conformance.judgement import BYTES, READ, RULE
 from onestart_conformance.node import PATH
 
@@ -119,11 +119,6 @@ def _damaged_lease_is_free() -> list[Patch]:
     return [
         (evidence, "lease_damaged", lambda view, task: False),
     ]
-
-
-ONE_START = "one_key_at_most_one_start"
-NO_START = "no_start_after_refusal_or_cancellation"
-BYTES_STAY = "bytes_are_never_destroyed"
 
 
 def of_records() -> Iterator[Fault]:

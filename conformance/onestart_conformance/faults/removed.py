@@ -14,7 +14,7 @@ from onestart.ports import View
 from onestart.records import Lease, Note
 from onestart.sessions import Sessions
 from onestart_conformance.doubles import Engine
-from onestart_conformance.faults.fault import Fault, Patch
+from onestart_conformance.faults.fault import BYTES_STAY, NO_START, ONE_START, Fault, Patch
 from onestart_conformance.judgement import ANSWER, RULE, START
 
 
@@ -161,10 +161,6 @@ def _reconcile_asks_executor() -> list[Patch]:
     return [(Sessions, "reconcile", reconcile)]
 
 
-ONE_START = "one_key_at_most_one_start"
-NO_START = "no_start_after_refusal_or_cancellation"
-
-
 def removed() -> Iterator[Fault]:
     """In the order of the model's protections."""
     yield Fault(
@@ -223,7 +219,7 @@ def removed() -> Iterator[Fault]:
     yield Fault(
         "damage-is-not-absence",
         "a damaged attempt record is taken for none",
-        "bytes_are_never_destroyed",
+        BYTES_STAY,
         RULE,
         lambda: _never_intended(damage=True),
         "damage-is-not-absence",

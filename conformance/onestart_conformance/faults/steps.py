@@ -13,7 +13,7 @@ from onestart.dispatcher import Dispatcher, Next
 from onestart.outside import Decision, Outside, Strand
 from onestart.ports import View
 from onestart.records import Attempt, Lease
-from onestart_conformance.faults.fault import Fault, Patch
+from onestart_conformance.faults.fault import NO_START, ONE_START, Fault, Patch
 from onestart_conformance.judgement import ANSWER, READ, RULE, START
 
 
@@ -156,11 +156,6 @@ def _shortcut_to_start() -> list[Patch]:
 
     careful = dispatcher.proceed
     return [(dispatcher, "proceed", proceed)]
-
-
-ONE_START = "one_key_at_most_one_start"
-NO_START = "no_start_after_refusal_or_cancellation"
-BYTES_STAY = "bytes_are_never_destroyed"
 
 
 def of_steps() -> Iterator[Fault]:
