@@ -12,6 +12,7 @@ from onestart_conformance.faults import FAULTS
 from onestart_conformance.hunts import hunt_all
 from onestart_conformance.moves import Move
 from onestart_conformance.wording import in_words
+from onestart_report.pool import processes
 
 
 def test_a_drive_says_what_it_has_been_through(capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,7 +86,8 @@ def test_hunts_do_not_depend_on_how_many_work(monkeypatch: pytest.MonkeyPatch) -
     """The same seed finds the same stories, alone or in two processes."""
     names = ["intent-noted", "revision-in-force"]
     alone = [(h.fault, h.examples, h.steps) for h in hunt_all(names, seed=4, examples=200)]
-    together = [(h.fault, h.examples, h.steps) for h in hunt_all(names, seed=4, examples=200, jobs=2)]
+    with processes(2) as pool:
+        together = [(h.fault, h.examples, h.steps) for h in hunt_all(names, seed=4, examples=200, pool=pool)]
     assert alone == together
 
 

@@ -19,8 +19,7 @@ from onestart_model.catalog import entry
 from onestart_model.chain import CHAIN
 from onestart_model.counterexample import CounterexampleError, load
 from onestart_proofs.bmc import bounded_check
-from onestart_proofs.evidence import ladder
-from onestart_proofs.variants import without
+from onestart_proofs.variants import ladder, without
 
 PROTECTIONS = [protection.name for protection in CHAIN.protections]
 

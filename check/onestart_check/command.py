@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from onestart_check.driven import Driven, drive
+from onestart_check.driven import Driven, drive, walks
 from onestart_check.summary import show_driven
 from onestart_conformance.faults import fault_named
 from onestart_conformance.stories import Retold
@@ -20,6 +20,7 @@ from onestart_proofs.memory import keep_freed_memory
 from onestart_proofs.variants import Variant
 from onestart_report.claims import ALL_SIZES, Claim, overall
 from onestart_report.options import ModelCommand, json_option, save_option, save_traces
+from onestart_report.pool import processes
 from onestart_report.screen import Screen, colored
 from onestart_report.verdict import Verdict
 
@@ -49,8 +50,13 @@ def check(
     entry = chosen_entry(model)
     screen = Screen(quiet=as_json)
     keep_freed_memory()
-    evidence = gather(entry, profile=profile, options=chosen_options(seed, resources), phase=screen.phase)
-    driven = drive(evidence, profile=profile, seed=seed, phase=screen.phase) if entry.model is CHAIN else None
+    options = chosen_options(seed, resources)
+    with processes() as pool:
+        walking = walks(profile, pool) if entry.model is CHAIN else None
+        evidence = gather(entry, profile=profile, options=options, phase=screen.phase, pool=pool)
+        driven = None
+        if walking is not None:
+            driven = drive(evidence, walking, profile=profile, seed=seed, phase=screen.phase, pool=pool)
     claims = [*evidence.claims, *(driven.claims if driven else ())]
     stories = [v.story for v in evidence.variants if v.story is not None]
     written = save_traces(save, [*evidence.traces, *(driven.traces if driven else ()), *stories])

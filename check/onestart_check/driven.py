@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, Future
 from contextlib import AbstractContextManager
 
 from attrs import define, field, frozen
 
 from onestart_conformance.campaign import Campaign, campaign
-from onestart_conformance.coverage import Coverage, of_tally, of_walk
+from onestart_conformance.coverage import Coverage, of_tally
 from onestart_conformance.faults import FAULTS
 from onestart_conformance.hunts import Hunt, hunt_all
 from onestart_conformance.rules import Rules
-from onestart_conformance.runs import shrink
 from onestart_conformance.scenarios import run_all
 from onestart_conformance.scenarios.row import Row
-from onestart_conformance.standard import BOUNDS, Bound, chain
-from onestart_conformance.stories import Retold, counterexample, retell, story
-from onestart_conformance.systematic import walk
+from onestart_conformance.standard import BOUNDS, Bound, bound_named, chain
+from onestart_conformance.stories import Retold, retell, story
+from onestart_conformance.walks import Walked, walked
 from onestart_model.catalog import PROFILES
 from onestart_model.counterexample import Counterexample
 from onestart_proofs.evidence import Evidence
@@ -42,7 +42,6 @@ EFFORTS: Mapping[str, Effort] = {
     "standard": Effort(examples=400, moves=25_000, hunts=2_000),
     "deep": Effort(examples=20_000, moves=300_000, hunts=2_000, systematic=20_000),
 }
-JOBS = 2
 
 
 @define
@@ -59,20 +58,30 @@ class Driven:
     traces: list[Counterexample] = field(factory=list)
 
 
-def drive(evidence: Evidence, *, profile: str, seed: int, phase: Phase) -> Driven:
-    """Everything that a profile asks for. The same seed gives the same runs."""
+def walks(profile: str, pool: Executor) -> dict[str, Future[Walked]]:
+    """The systematic drives of a profile, under way in the pool."""
+    effort = EFFORTS[profile]
+    bounds = [bound for bound in BOUNDS if PROFILES.index(bound.profile) <= PROFILES.index(profile)]
+    return {bound.name: pool.submit(walked, bound.name, effort.moves) for bound in bounds}
+
+
+def drive(
+    evidence: Evidence, walking: Mapping[str, Future[Walked]], *, profile: str, seed: int, phase: Phase, pool: Executor
+) -> Driven:
+    """Everything that a profile asks for. The same seed gives the same runs. walking: the systematic drives."""
     effort, driven = EFFORTS[profile], Driven()
+    names = list(FAULTS) if effort.hunts else []
+    hunts = hunt_all(names, seed=seed, examples=effort.hunts, moves=effort.systematic, pool=pool)
     with phase("published rows") as tell:
         driven.rows = run_all()
         tell(f"{len(driven.rows)} rows, as published and as shipped", 1.0)
     driven.claims += [_row_claim(row) for row in driven.rows]
-    for bound in BOUNDS:
-        if PROFILES.index(bound.profile) <= PROFILES.index(profile):
-            _walk(driven, bound, effort.moves, phase)
     _random(driven, effort.examples, seed, phase)
+    for name, walk in walking.items():
+        _walked(driven, bound_named(name), walk, phase)
     if effort.hunts:
         _follow(driven, evidence, phase)
-        _hunt(driven, effort, seed, phase)
+        _hunted(driven, hunts, seed, phase)
     return driven
 
 
@@ -81,23 +90,18 @@ def _row_claim(row: Row) -> Claim:
     return Claim(row.name, "published row", "the library on a simulated disk", verdict, row.scenario.statement)
 
 
-def _walk(driven: Driven, bound: Bound, moves: int, phase: Phase) -> None:
-    rules = Rules(bound.instance())
+def _walked(driven: Driven, bound: Bound, walk: Future[Walked], phase: Phase) -> None:
     with phase(f"systematic drive, {bound.name}: {bound.statement}") as tell:
-        done = walk(
-            rules,
-            most=moves,
-            kinds=bound.kinds,
-            report=lambda w: tell(f"{w.taken:,} moves, {len(w.places):,} situations", None),
-        )
-    driven.walks.append((bound, of_walk(done)))
+        done = walk.result()
+        tell(f"{done.taken:,} moves, {done.situations:,} situations", None)
+    driven.walks.append((bound, done.coverage))
     scope = f"the library, {bound.statement}"
-    detail = f"{done.taken:,} moves, {'none' if done.complete else f'{done.left:,}'} left"
-    verdict = Verdict.PROVED if done.complete else Verdict.UNDETERMINED
-    if done.objection is not None:
+    complete, left = done.coverage.complete, done.coverage.left
+    detail = f"{done.taken:,} moves, {'none' if complete else f'{left:,}'} left"
+    verdict = Verdict.PROVED if complete else Verdict.UNDETERMINED
+    if done.story is not None:
         verdict, detail = Verdict.REFUTED, str(done.objection)
-        run = shrink(rules, done.found, done.objection)
-        driven.traces.append(counterexample(run, rules.instance, None, "systematic drive"))
+        driven.traces.append(done.story)
     if verdict is not Verdict.UNDETERMINED:
         driven.claims.append(Claim(bound.name, "systematic drive", scope, verdict, detail))
 
@@ -132,13 +136,11 @@ def _follow(driven: Driven, evidence: Evidence, phase: Phase) -> None:
             driven.claims.append(Claim(variant.protection, "trace on the library", variant.scope, verdict, detail))
 
 
-def _hunt(driven: Driven, effort: Effort, seed: int, phase: Phase) -> None:
-    names = list(FAULTS)
+def _hunted(driven: Driven, hunts: Iterator[Hunt], seed: int, phase: Phase) -> None:
     with phase(f"seeded faults, seed {seed}") as tell:
-        hunts = hunt_all(names, seed=seed, examples=effort.hunts, moves=effort.systematic, jobs=JOBS)
         for number, hunt in enumerate(hunts, 1):
             driven.hunts.append(hunt)
-            tell(f"{number} of {len(names)}: {hunt.fault}", number / len(names))
+            tell(f"{number} of {len(FAULTS)}: {hunt.fault}", number / len(FAULTS))
             verdict = Verdict.PROVED if hunt.caught else Verdict.REFUTED
             detail = f"after {hunt.examples} runs" if hunt.caught else f"not within {hunt.examples} runs"
             driven.claims.append(Claim(hunt.fault, "seeded fault", "the library, random drive", verdict, detail))

@@ -10,6 +10,7 @@ from attrs import evolve, frozen
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from onestart_conformance.choices import SWARMED, Allowed, kind_of
+from onestart_conformance.collector import seldom_collecting
 from onestart_conformance.faults.fault import Fault, seeded
 from onestart_conformance.judgement import Objection
 from onestart_conformance.machine import ObjectedError, Tally, chances, draws, drive, swarm
@@ -77,7 +78,7 @@ def campaign(
                 raise
             others[error.objection.oracle] += 1
 
-    with seeded(fault):
+    with seeded(fault), seldom_collecting():
         try:
             run()
         except ObjectedError:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 
 from attrs import frozen
 
@@ -70,14 +70,12 @@ def _systematically(fault: Fault, most: int) -> int:
     return 0
 
 
-def hunt_all(names: Sequence[str], *, seed: int, examples: int, moves: int = 0, jobs: int = 1) -> Iterator[Hunt]:
-    """Look for each of them, in the order given; the results do not depend on the number of jobs."""
+def hunt_all(
+    names: Sequence[str], *, seed: int, examples: int, moves: int = 0, pool: Executor | None = None
+) -> Iterator[Hunt]:
+    """Look for each of them, in the order given: in the pool from now on, or here, one by one as they are asked for."""
     settings = [(name, seed, examples, moves) for name in names]
-    if jobs == 1 or len(names) == 1:
-        yield from map(_hunt, settings)
-        return
-    with multiprocessing.get_context("spawn").Pool(min(jobs, len(names))) as pool:
-        yield from pool.imap(_hunt, settings)
+    return map(_hunt, settings) if pool is None else pool.map(_hunt, settings)
 
 
 def _hunt(settings: tuple[str, int, int, int]) -> Hunt:

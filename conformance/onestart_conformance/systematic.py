@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Mapping
 from attrs import define, field
 
 from onestart_conformance.choices import Allowed, moves
+from onestart_conformance.collector import seldom_collecting
 from onestart_conformance.judgement import Objection
 from onestart_conformance.moves import Move
 from onestart_conformance.rules import Rules
@@ -81,13 +82,14 @@ def walk(
     After another objection nothing more is expected of a world; it is left, and another one begun.
     """
     done = Walk(rules, Allowed(frozenset(kinds), calls=1, careless=careless))
-    while done.taken < most and not done.complete:
-        _one_world(done, most)
-        report(done)
-        if done.objection is not None:
-            if wanted(done.objection):
-                break
-            done.objection = None
+    with seldom_collecting():
+        while done.taken < most and not done.complete:
+            _one_world(done, most)
+            report(done)
+            if done.objection is not None:
+                if wanted(done.objection):
+                    break
+                done.objection = None
     return done
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Executor, Future
 from contextlib import AbstractContextManager
 
 from attrs import define, field, frozen
@@ -16,7 +17,7 @@ from onestart_proofs.induction import Options, Proof, prove
 from onestart_proofs.search import MOST_MEMORY, Exploration, Limits, Progress, explore
 from onestart_proofs.traces import trace
 from onestart_proofs.vacuity import antecedents, is_fault
-from onestart_proofs.variants import Variant, promises, without
+from onestart_proofs.variants import Variant, promises, without_by_name
 from onestart_report.claims import Claim
 from onestart_report.verdict import Verdict
 
@@ -50,9 +51,15 @@ class Evidence:
 Phase = Callable[[str], AbstractContextManager[Callable[[str, float | None], None]]]
 
 
-def gather(entry: Entry, *, profile: str, options: Options, phase: Phase) -> Evidence:
-    """Everything that a profile asks for. phase: opens a part of the work, and takes its progress as text and share."""
+def gather(entry: Entry, *, profile: str, options: Options, phase: Phase, pool: Executor) -> Evidence:
+    """Everything that a profile asks for. phase: opens a part of the work, and takes its progress as text and share.
+
+    pool: tries the model without each of its protections in the meantime.
+    """
     evidence = Evidence(entry)
+    variants = {
+        p.name: pool.submit(without_by_name, entry.model.name, p.name, options) for p in entry.model.protections
+    }
     with phase("proofs for all sizes") as tell:
         total = f"{len(entry.model.properties)} properties"
         evidence.proof = prove(
@@ -62,7 +69,7 @@ def gather(entry: Entry, *, profile: str, options: Options, phase: Phase) -> Evi
     for standard in instances_for(entry, profile):
         _enumerate(evidence, standard, phase)
     _find_witnesses(evidence, phase)
-    _variants(evidence, options, phase)
+    _variants(evidence, variants, phase)
     evidence.claims += list(_vacuity(evidence))
     return evidence
 
@@ -151,20 +158,14 @@ def _find_witnesses(evidence: Evidence, phase: Phase) -> None:
         evidence.claims += claims
 
 
-def _variants(evidence: Evidence, options: Options, phase: Phase) -> None:
-    model, protections = evidence.entry.model, evidence.entry.model.protections
+def _variants(evidence: Evidence, pending: Mapping[str, Future[Variant]], phase: Phase) -> None:
     with phase("the model without each of its protections") as tell:
-        for number, protection in enumerate(protections):
-            tell(f"without {protection.name}", number / len(protections))
-            evidence.variants.append(without(model, protection.name, ladder(evidence.entry), options=options))
+        for number, (protection, found) in enumerate(pending.items(), 1):
+            tell(f"{number} of {len(pending)}: without {protection}", number / len(pending))
+            evidence.variants.append(found.result())
     for variant in evidence.variants:
         detail = f"breaks {len(variant.broken)} obligations and {len(variant.failing)} promises"
         evidence.claims.append(Claim(variant.protection, "removal", variant.scope, variant.needed, detail))
-
-
-def ladder(entry: Entry) -> list[Standard]:
-    """The instances in which the effect of a removed protection is looked for, smallest first."""
-    return [standard for standard in entry.instances if standard.variants]
 
 
 def _vacuity(evidence: Evidence) -> Iterator[Claim]:

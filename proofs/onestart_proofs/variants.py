@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 from attrs import field, frozen
 
-from onestart_model.catalog import Standard
+from onestart_model.catalog import Entry, Standard, entry
 from onestart_model.counterexample import Counterexample
 from onestart_model.rules import INVARIANT, STEP, Model, Property
 from onestart_proofs.induction import Obligation, Options, Prover
+from onestart_proofs.memory import keep_freed_memory
 from onestart_proofs.search import MOST_MEMORY, Exploration, Limits, Report, explore
 from onestart_proofs.traces import trace
 from onestart_report.verdict import Verdict
@@ -67,6 +68,18 @@ def without(
             ordered = dict(sorted(failing.items(), key=lambda item: item[1]))
             return Variant(protection, broken, ordered, exploration.instance.scope, exploration.complete, story)
     return Variant(protection, broken, {}, exploration.instance.scope, exploration.complete, None)
+
+
+def without_by_name(model: str, protection: str, options: Options) -> Variant:
+    """The same for a model of the catalog, in its own instances: what another process can be asked for."""
+    keep_freed_memory()
+    chosen = entry(model)
+    return without(chosen.model, protection, ladder(chosen), options=options)
+
+
+def ladder(entry: Entry) -> list[Standard]:
+    """The instances in which the effect of a removed protection is looked for, smallest first."""
+    return [standard for standard in entry.instances if standard.variants]
 
 
 def _search(model: Model, protection: str, standard: Standard, report: Report | None) -> Exploration:

@@ -11,14 +11,14 @@ import click
 from rich.markup import escape
 
 from onestart_conformance.campaign import Campaign, campaign
-from onestart_conformance.coverage import Coverage, of_tally, of_walk
-from onestart_conformance.faults import Fault, fault_named, seeded
+from onestart_conformance.coverage import Coverage, of_tally
+from onestart_conformance.faults import Fault, fault_named
 from onestart_conformance.moves import Move
 from onestart_conformance.rules import Rules
-from onestart_conformance.runs import Run, shrink
 from onestart_conformance.standard import BOUNDS, SEED, Bound, bound_named, chain
-from onestart_conformance.stories import counterexample, story
-from onestart_conformance.systematic import Walk, walk
+from onestart_conformance.stories import story
+from onestart_conformance.systematic import Walk
+from onestart_conformance.walks import Walked, walked
 from onestart_conformance.wording import in_words
 from onestart_model.counterexample import Counterexample
 from onestart_report.options import ModelCommand, json_option, save_option, save_traces
@@ -57,11 +57,11 @@ def drive(
     chosen = fault_named(fault) if fault else None
     screen = Screen(quiet=as_json)
     small = bound_named(bound) if bound else None
-    rules = Rules(small.instance() if small else chain(keys=keys, processes=processes))
+    rules = Rules(chain(keys=keys, processes=processes))
     start = time.perf_counter()
     if small:
-        walked, trace = _walk(screen, rules, small, chosen, moves)
-        coverage = of_walk(walked)
+        walk = _walk(screen, small, chosen, moves)
+        coverage, trace = walk.coverage, walk.story
     else:
         done = _random(screen, rules, chosen, seed, examples)
         trace = story(done) if done.run else None
@@ -86,19 +86,13 @@ def _random(screen: Screen, rules: Rules, fault: Fault | None, seed: int, exampl
         return campaign(rules, fault=fault, number=seed, examples=examples, report=report)
 
 
-def _walk(
-    screen: Screen, rules: Rules, bound: Bound, fault: Fault | None, moves: int
-) -> tuple[Walk, Counterexample | None]:
-    with screen.phase(f"systematic drive, {bound.name}") as tell, seeded(fault):
+def _walk(screen: Screen, bound: Bound, fault: Fault | None, moves: int) -> Walked:
+    with screen.phase(f"systematic drive, {bound.name}") as tell:
 
         def report(done: Walk) -> None:
             tell(f"{done.taken:,} moves, {len(done.places):,} situations, {done.left:,} moves left", done.taken / moves)
 
-        walked = walk(rules, most=moves, kinds=bound.kinds, report=report)
-        if walked.objection is None:
-            return walked, None
-        run: Run = shrink(rules, walked.found, walked.objection)
-        return walked, counterexample(run, rules.instance, fault, "systematic drive")
+        return walked(bound.name, moves, fault=fault, report=report)
 
 
 def _show(screen: Screen, coverage: Coverage, seconds: float, seed: int) -> None:

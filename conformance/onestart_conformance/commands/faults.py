@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from onestart_conformance.faults import FAULTS, fault_named
 from onestart_conformance.hunts import Hunt, hunt_all
 from onestart_conformance.standard import SEED
 from onestart_report.options import ModelCommand, json_option, save_option, save_traces
+from onestart_report.pool import processes
 from onestart_report.screen import Screen
 
 
@@ -53,8 +55,10 @@ def faults(
         return
     hunts: list[Hunt] = []
     start = time.perf_counter()
-    with screen.phase(f"seeded faults, seed {seed}") as tell:
-        for hunt in hunt_all([f.name for f in chosen], seed=seed, examples=examples, moves=systematic, jobs=jobs):
+    names_of = [fault.name for fault in chosen]
+    workers = nullcontext(None) if min(jobs, len(chosen)) == 1 else processes(min(jobs, len(chosen)))
+    with workers as pool, screen.phase(f"seeded faults, seed {seed}") as tell:
+        for hunt in hunt_all(names_of, seed=seed, examples=examples, moves=systematic, pool=pool):
             hunts.append(hunt)
             tell(f"{len(hunts)} of {len(chosen)}: {hunt.fault}", len(hunts) / len(chosen))
     written = save_traces(save, [hunt.story for hunt in hunts if hunt.story is not None])

@@ -14,6 +14,7 @@ from onestart.records import KINDS, STORES, Approval, Attempt, Lease, Receipt, R
 _NOTHING: Reading[Any] = Reading((), 0, Health.ABSENT)
 _NO_NUMBERS: frozenset[int] = frozenset()
 _MOST_LEASES = 32
+_MOST_READINGS = 256
 
 
 class Stores:
@@ -36,9 +37,11 @@ class Stores:
         self._unmet: dict[Place, set[int]] = {}
         self._furthest = dict.fromkeys(STORES, 0)
         self._fresh: list[tuple[Owner, Mapping[str, int]]] = []
+        self._readings: dict[Place, Reading[Any]] = {}
 
     def refresh(self) -> None:
         """Read what was appended since. Raises LedgerUnavailableError if a store cannot be read."""
+        self._readings.clear()
         journal = self.journals["receipts"]
         try:
             stale = False
@@ -90,6 +93,7 @@ class Stores:
 
     def append(self, record: Record) -> None:
         """Record it, durable when this returns. Raises LedgerUnavailableError; it may then be there or not."""
+        self._readings.clear()
         journal = self._of[record.kind]
         try:
             journal.append(record, self._refs(record), self._furthest[journal.store])
@@ -157,6 +161,14 @@ class Stores:
         return [(where, seqs) for where, seqs in self._unmet.items() if self._of[where[0]].store == store]
 
     def _reading(self, where: Place, most: int = 0) -> Reading[Any]:
+        reading = self._readings.get(where)
+        if reading is None:
+            if len(self._readings) == _MOST_READINGS:
+                self._readings.clear()
+            reading = self._readings[where] = self._read_anew(where, most)
+        return reading
+
+    def _read_anew(self, where: Place, most: int) -> Reading[Any]:
         journal = self._of[where[0]]
         entries: list[Entry] = journal.entries.get(where, [])
         if self._unmet and where[0] != "attempt":

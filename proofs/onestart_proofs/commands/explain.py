@@ -12,9 +12,8 @@ from onestart_model.expression import RuleError, show
 from onestart_model.recording import Assign, Update
 from onestart_model.rules import INVARIANT, STEP, SYSTEM, Action, Property, Protection
 from onestart_proofs.commands.options import chosen_entry, model_option
-from onestart_proofs.evidence import ladder
 from onestart_proofs.induction import Options, prove, range_invariants
-from onestart_proofs.variants import without
+from onestart_proofs.variants import ladder, without
 from onestart_report.options import ModelCommand
 from onestart_report.screen import Screen, colored
 

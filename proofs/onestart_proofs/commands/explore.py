@@ -25,12 +25,13 @@ from onestart_proofs.commands.options import (
     property_option,
     without_option,
 )
-from onestart_proofs.evidence import describe, ladder, possibilities
+from onestart_proofs.evidence import describe, possibilities
 from onestart_proofs.graph import to_networkx
 from onestart_proofs.memory import keep_freed_memory
 from onestart_proofs.search import Exploration, Limits
 from onestart_proofs.search import explore as search
 from onestart_proofs.traces import trace
+from onestart_proofs.variants import ladder
 from onestart_report.claims import Claim, overall
 from onestart_report.options import ModelCommand, json_option, save_option, save_traces
 from onestart_report.screen import Screen, colored
