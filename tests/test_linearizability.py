@@ -16,6 +16,7 @@ ANSWERS = (
     Answer("k", Outcome.STARTED, Reason.ALREADY_DISPATCHED),
     Answer("k", Outcome.STARTED, Reason.REPLAY),
     Answer("k", Outcome.CLOSED, Reason.STALE_REVISION),
+    Answer("k", Outcome.CLOSED, Reason.SETTLED),
     Answer("k", Outcome.HELD, Reason.LEASE_CONFLICT),
     Answer("k", Outcome.TURNED_AWAY, Reason.CONFLICT),
 )
@@ -27,6 +28,8 @@ def possible(state: str, answer: Answer | None) -> list[str]:
         return [state] if state != "new" else ["new", "started", "closed"]
     if answer.outcome is Outcome.TURNED_AWAY:
         return [state]
+    if answer.reason is Reason.SETTLED:
+        return ["started", "closed"] if state == "new" else [state]
     if answer.outcome is Outcome.CLOSED:
         return ["closed"] if state in ("new", "closed") else []
     if answer.reason is Reason.CREATED:
@@ -71,6 +74,16 @@ def test_two_creations_have_no_order() -> None:
     created = ANSWERS[1]
     assert linearizable([Operation("k", 0, 3, created)])
     assert not linearizable([Operation("k", 0, 3, created), Operation("k", 1, 2, created)])
+
+
+def test_a_settled_start_may_come_to_light_again() -> None:
+    """An operator settles what nobody can tell any more; a start that was made before is no second one."""
+    unsure, seen, settled = (Answer("k", Outcome.HELD, Reason.IN_DOUBT), ANSWERS[2], ANSWERS[5])
+    assert settled is not None
+    assert settled.reason is Reason.SETTLED
+    before = Operation("k", 0, 1, unsure)
+    assert linearizable([before, Operation("k", 2, 3, settled), Operation("k", 4, 5, seen)])
+    assert not linearizable([Operation("k", 2, 3, settled), Operation("k", 4, 5, ANSWERS[1])])
 
 
 def test_nobody_sees_a_start_before_anybody_could_have_started() -> None:

@@ -51,7 +51,7 @@ class Driven:
     rows: list[Row] = field(factory=list)
     random: Campaign | None = None
     coverage: Coverage | None = None
-    walks: list[tuple[Bound, Coverage]] = field(factory=list)
+    walks: list[tuple[Bound, Walked]] = field(factory=list)
     followed: dict[str, Retold] = field(factory=dict)
     hunts: list[Hunt] = field(factory=list)
     claims: list[Claim] = field(factory=list)
@@ -94,7 +94,7 @@ def _walked(driven: Driven, bound: Bound, walk: Future[Walked], phase: Phase) ->
     with phase(f"systematic drive, {bound.name}: {bound.statement}") as tell:
         done = walk.result()
         tell(f"{done.taken:,} moves, {done.situations:,} situations", None)
-    driven.walks.append((bound, done.coverage))
+    driven.walks.append((bound, done))
     scope = f"the library, {bound.statement}"
     complete, left = done.coverage.complete, done.coverage.left
     detail = f"{done.taken:,} moves, {'none' if complete else f'{left:,}'} left"

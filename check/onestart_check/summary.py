@@ -22,11 +22,16 @@ def show_driven(screen: Screen, driven: Driven) -> None:
     for row in (r for r in driven.rows if not (r.equal and r.kept)):
         screen.line(f"  {colored(Verdict.REFUTED)}: {escape(row.name)}")
     screen.line()
-    table = [_cells(bound.name, bound.statement, coverage) for bound, coverage in driven.walks]
+    table = [_cells(bound.name, bound.statement, walked.coverage) for bound, walked in driven.walks]
     if driven.random is not None and driven.coverage is not None:
         table.append(_cells("random", driven.random.instance.scope, driven.coverage))
     columns = ("drive", "scope", "steps of the library", "states", "steps of the model driven", "left", "never driven")
     screen.table("What was driven on the library", columns, table)
+    for bound, walked in driven.walks:
+        if walked.objection is not None:
+            screen.line(f"{colored(Verdict.REFUTED)}: {bound.name}: {escape(str(walked.objection))}")
+    if driven.random is not None and driven.random.run is not None:
+        screen.line(f"{colored(Verdict.REFUTED)}: random: {escape(str(driven.random.run.objection))}")
     if driven.hunts:
         show_hunts(screen, driven.hunts, systematic=any(hunt.moves for hunt in driven.hunts))
         screen.line()

@@ -2,7 +2,8 @@
 
 The specification is an object for each key, one submission at a time. The one that starts the key is told that it
 created the start, all later ones that it is started; once closed, everybody is told so. Whoever is turned away fits
-anywhere; one that is held, or has no answer, may have started or closed the key without being able to say so.
+anywhere; one that is held, or has no answer, may have started or closed the key without being able to say so. An
+operator may settle a key that was started, and if the settlement is lost, the start may come to light again.
 
 For this object the search of Wing and Gong (1993) is not needed: there is at most one place where the key is started,
 and an order exists if somebody can have been there before everybody who saw it started. A test compares the two.
@@ -43,14 +44,15 @@ def linearizable(operations: Iterable[Operation]) -> bool:
     told = [(o, o.answer) for o in every if o.answer is not None]
     started = [o for o, answer in told if answer.outcome is Outcome.STARTED]
     created = [o for o, answer in told if answer.reason is Reason.CREATED]
-    closed = any(answer.outcome is Outcome.CLOSED for _, answer in told)
+    settled = [o for o, answer in told if Reason.SETTLED in (answer.reason, answer.result and answer.result.reason)]
+    closed = any(answer.outcome is Outcome.CLOSED for o, answer in told if o not in settled)
     if not started:
         return True  # whoever was told that it is closed can have closed it
     if closed or len(created) > 1:
         return False
     silent = [o for o in every if o.answer is None or o.answer.outcome is Outcome.HELD]
-    starters = created or silent
-    saw = [o.answered for o in started if o not in created]
+    starters = created or silent + settled  # whoever started it may be told of the settlement instead
+    saw = [o.answered for o in (*started, *settled) if o not in created]
     return bool(starters) and all(min(o.called for o in starters) < answered for answered in saw)
 
 

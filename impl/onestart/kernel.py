@@ -94,7 +94,7 @@ def receive(view: View, *, command: Command, strand: Strand) -> Decision[Answer 
         return answered(view, command, "report", Reason.CONFLICT, Outcome.TURNED_AWAY)
     state = evidence.receipt_state(view.receipt(command.key))
     if state is ReceiptState.COMPLETED:
-        return replay(view, command, Reason.CREATED if strand.started else Reason.REPLAY)
+        return replay(view, command, created=strand.started)
     if state is not ReceiptState.ABSENT:
         return Decision(state)
     receipt = Receipt(command.key, command.task, "pending", command.fingerprint, command.to_json())
@@ -109,11 +109,15 @@ def conflict(view: View, command: Command | Bound) -> Decision[Answer]:
     return answered(view, command, "conflict", Reason.CONFLICT, Outcome.TURNED_AWAY)
 
 
-def replay(view: View, command: Command, reason: Reason) -> Decision[Answer | ReceiptState]:
-    """The recorded result, exactly; whoever started the key and lost the lease is told that it was the one."""
+def replay(view: View, command: Command, *, created: bool) -> Decision[Answer | ReceiptState]:
+    """The recorded result, exactly; whoever started the key and lost the lease is told that it was the one.
+
+    Unless an operator has settled the key in the meantime: that is the result then.
+    """
     result = evidence.recorded_result(view, command.key)
     if result is None:
         return answered(view, command, "report", Reason.RESULT_DAMAGED, Outcome.HELD)
+    reason = Reason.CREATED if created and result.outcome is Outcome.STARTED else Reason.REPLAY
     return answered(view, command, "replay", reason, result.outcome, result)
 
 
