@@ -2,6 +2,7 @@
 
 The action of an event is the name of a step of the command chain (`accept`, `claim`, `start`, ...). `ruled` and
 `stopped` are answers from outside that later steps rest on; `dropped` says that a strand ended without finishing.
+Those that begin with `flow_` tell of entries in a flow's journal.
 """
 
 from __future__ import annotations
@@ -41,6 +42,17 @@ LAYERS: Mapping[str, str] = {
     "release": "attempt",
     "settle": "attempt",
     "repair_lease": "attempt",
+    "flow_lease": "attempt",
+    "flow_release": "attempt",
+    "flow_begin": "callback",
+    "flow_index": "attempt",
+    "flow_again": "attempt",
+    "flow_done": "effect",
+    "flow_wait": "attempt",
+    "flow_answer": "bytes",
+    "flow_verdict": "attempt",
+    "flow_complete": "bytes",
+    "flow_ended": "read",
 }
 
 

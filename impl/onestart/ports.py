@@ -9,7 +9,7 @@ from attrs import frozen
 
 from onestart.command import Command
 from onestart.health import Finding, Reading
-from onestart.records import Approval, Attempt, Lease, Receipt, Record, Session
+from onestart.records import Approval, Attempt, Lease, Receipt, Record, Session, Step
 
 T = TypeVar("T")
 
@@ -39,6 +39,9 @@ class View(Protocol):
     def approval(self, key: str) -> Reading[Approval]: ...
 
     def lease(self, task: str) -> Reading[Lease]: ...
+
+    def steps(self, root: str) -> Reading[Step]:
+        """The journal of a flow, all of it."""
 
     def noted(self, key: str) -> bool:
         """Whether the store of leases has a note of the key, legible or not."""

@@ -107,15 +107,32 @@ class Approval:
     by: str = field(validator=_text)
 
 
-Record: TypeAlias = Receipt | Attempt | Session | Lease | Note | Approval
+@frozen
+class Step:
+    """An entry in the journal of a flow. key: the flow's root. what: the kind of entry. step: the id that it is about.
 
-KINDS: dict[str, type[Record]] = {c.kind: c for c in (Receipt, Attempt, Session, Lease, Note, Approval)}
+    token: of the driver's lease. body: see `onestart.flow.journal`.
+    """
+
+    kind: ClassVar = "step"
+    key: str = field(validator=_text)
+    task: str = field(validator=_text)
+    what: str = field(validator=_text)
+    step: str = field(default="", validator=_text)
+    token: int = field(default=0, validator=[instance_of(int), ge(0)])
+    body: dict[str, Any] = field(factory=dict, validator=instance_of(dict))
+
+
+Record: TypeAlias = Receipt | Attempt | Session | Lease | Note | Approval | Step
+
+KINDS: dict[str, type[Record]] = {c.kind: c for c in (Receipt, Attempt, Session, Lease, Note, Approval, Step)}
 STORES: dict[str, tuple[str, ...]] = {
     "receipts": ("receipt",),
     "attempts": ("attempt",),
     "sessions": ("session",),
     "leases": ("lease", "note"),
     "approvals": ("approval",),
+    "flows": ("step",),
 }
 
 

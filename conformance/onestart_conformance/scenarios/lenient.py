@@ -13,7 +13,7 @@ from attrs import frozen
 
 from onestart.health import Finding, Health, Reading
 from onestart.ports import Ledger, View
-from onestart.records import Approval, Attempt, Lease, Receipt, Record, Session
+from onestart.records import Approval, Attempt, Lease, Receipt, Record, Session, Step
 
 T = TypeVar("T")
 
@@ -55,6 +55,9 @@ class LenientView:
 
     def lease(self, task: str) -> Reading[Lease]:
         return self.view.lease(task)
+
+    def steps(self, root: str) -> Reading[Step]:
+        return self.view.steps(root)
 
     def noted(self, key: str) -> bool:
         return self.view.noted(key)

@@ -9,7 +9,7 @@ from onestart.health import Finding, Health, Reading
 from onestart.jsonl.files import Files
 from onestart.jsonl.journal import Entry, Journal
 from onestart.jsonl.lines import Owner, Place, place
-from onestart.records import KINDS, STORES, Approval, Attempt, Lease, Receipt, Record, Session, store_of
+from onestart.records import KINDS, STORES, Approval, Attempt, Lease, Receipt, Record, Session, Step, store_of
 
 _NOTHING: Reading[Any] = Reading((), 0, Health.ABSENT)
 _NO_NUMBERS: frozenset[int] = frozenset()
@@ -59,8 +59,8 @@ class Stores:
             self._compare()
 
     def _told(self, owner: Owner, refs: Mapping[str, int]) -> None:
-        _, key, task = owner
-        if key:
+        kind, key, task = owner
+        if key and kind != "step":  # a flow's root is no key of a command
             keys = self._keys.setdefault(task, {})
             if key not in keys:
                 keys[key] = None
@@ -134,6 +134,9 @@ class Stores:
     def lease(self, task: str) -> Reading[Lease]:
         """All that is known of a task's lease; of more than 32 records the newest ones, while the newest is intact."""
         return self._reading(("lease", task), _MOST_LEASES)
+
+    def steps(self, root: str) -> Reading[Step]:
+        return self._reading(("step", root))
 
     def notes(self, key: str) -> Reading[Any]:
         """The notes of a key's intents."""

@@ -1,0 +1,132 @@
+"""Flows over a ledger: run or resume one by its id, answer its questions, ask how it stands."""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import secrets
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+from onestart.chain import Chain, Permissive
+from onestart.clocks import SystemClock
+from onestart.command import BadCommandError, canonical, check_name
+from onestart.events import Observer, nobody
+from onestart.flow.definition import Flow, Worker, check_workers
+from onestart.flow.driver import Driver, lease_of
+from onestart.flow.errors import BadFlowError, WaitError
+from onestart.flow.execution import StepExecutor
+from onestart.flow.identity import LATEST, SERIAL
+from onestart.flow.journal import Journal, read
+from onestart.flow.outcome import Outcome
+from onestart.flow.programs import RUN
+from onestart.outside import Decision, Outside, Strand
+from onestart.ports import Clock, Ledger, View
+from onestart.records import Step as Entry
+
+MOST_ID = 400
+
+
+class Flows:
+    """Durable flows: what has been done is recorded, and never done again.
+
+    ledger: where journals and commands live; several processes may share it. workers: what carries out the steps, by
+    kind; `run` has one, which runs programs. clock, observer, process, lease_seconds: as for `Chain`. identity: the
+    version of step ids that new roots begin with, 2 or 3; a root keeps the one that it has begun with.
+
+    Raises BadFlowError for arguments that cannot be used.
+    """
+
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        workers: Mapping[str, Worker] | None = None,
+        clock: Clock | None = None,
+        observer: Observer = nobody,
+        process: str | None = None,
+        lease_seconds: float = 30.0,
+        identity: int = LATEST,
+    ) -> None:
+        if identity not in (SERIAL, LATEST):
+            raise BadFlowError(f"new roots begin with step ids of version {SERIAL} or {LATEST}, not {identity!r}")
+        self._workers = dict(workers or {})
+        check_workers(self._workers)
+        self._identity = identity
+        self._executor = StepExecutor(contextvars.copy_context())
+        clock = clock or SystemClock()
+        name = process or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+        self._chain = Chain(
+            ledger=ledger,
+            executor=self._executor,
+            clock=clock,
+            observer=observer,
+            process=name,
+            lease_seconds=lease_seconds,
+        )
+        self._outside = Outside(ledger, self._executor, Permissive(), clock, observer, name, float(lease_seconds))
+
+    async def run(self, flow: Flow, root: str, *arguments: Any) -> Outcome:
+        """Begin a flow under this id, or resume it; one that is completed gives its value again.
+
+        arguments: JSON, passed on to the body; the same ones on every resume. Raises DriverBusyError if another driver
+        is at it, JournalError if the journal cannot be used, LedgerUnavailableError; nothing was done then.
+        """
+        if not isinstance(flow, Flow):
+            raise BadFlowError(f"a flow is declared with @flow; {type(flow).__name__} is none")
+        check_root(root)
+        try:
+            canonical(list(arguments), "a flow's arguments")
+        except BadCommandError as error:
+            raise BadFlowError(str(error)) from None
+        workers = {"run": RUN} | dict(flow.workers) | self._workers
+        return await Driver(
+            self._outside, self._chain, self._executor, flow, root, arguments, workers, self._identity
+        ).drive()
+
+    async def answer(self, root: str, wait: str, value: Any, *, by: str = "anybody") -> None:
+        """Answer a question that a flow is parked on. The flow goes on when it is resumed.
+
+        Raises WaitError if there is no such question, or it has another answer already; BadFlowError for no JSON.
+        """
+        check_root(root)
+        try:
+            canonical(value, "the answer")
+            check_name("answerer", by)
+        except BadCommandError as error:
+            raise BadFlowError(str(error)) from None
+
+        def decide(view: View) -> Decision[str]:
+            journal = read(root, view.steps(root))
+            found = journal.waits.get(wait) if journal is not None else None
+            if found is None:
+                return Decision(f"{root!r} has no question {wait!r}; see onestart flow status")
+            if found.answered:
+                same = canonical(found.value, "the answer") == canonical(value, "the answer")
+                return Decision("" if same else f"{wait!r} of {root!r} is answered already")
+            entry = Entry(root, lease_of(root), "answer", wait, 0, {"value": value, "by": by})
+            return Decision("", "flow_answer", entry, {"root": root, "step": wait, "value": value, "by": by})
+
+        problem = await self._outside.step(Strand(0, root, lease_of(root)), decide)
+        if problem:
+            raise WaitError(problem)
+
+    async def status(self, root: str) -> Journal | None:
+        """What is recorded of a flow, None if there is nothing. Raises JournalError if it cannot be read."""
+        check_root(root)
+        return await self._outside.ledger.step(lambda view: (None, read(root, view.steps(root))))
+
+    async def aclose(self) -> None:
+        """Wait for the submissions that are under way."""
+        await self._chain.aclose()
+
+
+def check_root(root: object) -> None:
+    """Raises BadFlowError unless this may be a flow's id."""
+    try:
+        check_name("flow's id", root)
+    except BadCommandError as error:
+        raise BadFlowError(str(error)) from None
+    if len(str(root)) > MOST_ID:
+        raise BadFlowError(f"the flow's id has {len(str(root))} characters; {MOST_ID} are allowed")

@@ -1,0 +1,167 @@
+"""The guard: a call of a resumed flow against what the journal has in its place, before anything is admitted.
+
+It reads the journal alone, so a first attempt has none. Every refusal goes through the root's one latch.
+
+Source: serial ordinals, "The fix".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from attrs import define, field, frozen
+
+from onestart.flow.errors import AdmissionConflictError, OrderMismatchError, RefusedError
+from onestart.flow.identity import MARKER, StepId, parse
+from onestart.flow.journal import Indexed, Journal, Wait
+from onestart.flow.latch import Latch
+from onestart.flow.line import Counts
+
+
+@frozen
+class Asked:
+    """What a call asks for. spec: its digest; shown: the same for people. place: where it stands, if that is known.
+
+    closed: the frontiers that its line has left since its last step, with what was counted there.
+    """
+
+    id: StepId
+    spec: str
+    shown: str
+    place: tuple[str, int] | None = None
+    closed: Mapping[str, Counts] = field(factory=dict)
+
+    @property
+    def step(self) -> str:
+        return str(self.id)
+
+
+@define(eq=False)
+class Guard:
+    """Of one scope: the root's own steps, or those under a dispatch. holders: who holds an ordinal that is counted."""
+
+    journal: Journal
+    latch: Latch
+    scope: str = ""
+    claimed: set[str] = field(factory=set)
+    holders: dict[int, tuple[str, str]] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.holders = dict(_holders(self.journal, self.scope))
+
+    def check(self, asked: Asked) -> None:
+        """Raises OrderMismatchError or AdmissionConflictError, and closes the latch, unless the journal agrees."""
+        if asked.id.after:
+            self._check_place(asked)
+        else:
+            self._check_ordinal(asked)
+        self._check_widths(asked)
+        self._check_spec(asked)
+        self.claimed.add(asked.step)
+
+    def check_marker(self, marker: StepId) -> None:
+        """The completion marker reads the counter, or the place, and must find nothing there."""
+        holder = self.holders.get(marker.ordinal) if not marker.after else None
+        if holder is not None:
+            raise self._mismatch(marker, f"ordinal {marker.ordinal} is journaled as {holder[1]} step {holder[0]!r}")
+
+    def check_fork(self, after: str, number: int) -> None:
+        """Another task than in the attempt that left this frontier behind."""
+        width = self.journal.widths.get((self.scope, after))
+        if width is not None and number >= width[1]:
+            what = f"{width[1]} task{'s were' if width[1] != 1 else ' was'} made here"
+            raise self.latch.refuse(OrderMismatchError(f"the journal says that {what}, but this resume makes another"))
+
+    def check_restored(self, hook: str, counter: int, after_step: int) -> None:
+        """A replayed verdict takes the counter past what the hook's own body took, and past nothing else."""
+        for ordinal in range(counter + 1, after_step + 1):
+            holder = self.holders.get(ordinal)
+            if holder is None or holder[0] in self.claimed or self._within(holder[0], hook):
+                continue
+            raise self.latch.refuse(
+                OrderMismatchError(
+                    f"the recorded verdict of {hook!r} takes the counter to {after_step}, past ordinal {ordinal}, "
+                    f"which is journaled as {holder[1]} step {holder[0]!r} and was not reached yet"
+                )
+            )
+
+    def check_complete(self) -> None:
+        """Everything that is journaled was reached, or belongs to a hook that was."""
+        for step in self._unclaimed():
+            raise self.latch.refuse(
+                OrderMismatchError(f"step {step!r} is journaled, but this resume came to its end without it")
+            )
+
+    def _check_ordinal(self, asked: Asked) -> None:
+        holder = self.holders.get(asked.id.ordinal)
+        if holder is not None and holder[1] != asked.id.kind:
+            raise self._mismatch(asked.id, f"ordinal {asked.id.ordinal} is journaled as {holder[1]} step {holder[0]!r}")
+        if asked.place is not None:
+            held = self.journal.places.get((self.scope, *asked.place))
+            if held is not None and held != asked.step:
+                raise self._mismatch(asked.id, f"its place is journaled as step {held!r}")
+
+    def _check_place(self, asked: Asked) -> None:
+        after, ordinal = asked.id.place
+        held = self.journal.places.get((self.scope, after, ordinal))
+        if held is not None and held != asked.step:
+            parsed = parse(held)
+            kind = parsed.kind if parsed else "unknown"
+            raise self._mismatch(asked.id, f"ordinal {ordinal} in this place is journaled as {kind} step {held!r}")
+        width = self.journal.widths.get((self.scope, after))
+        if held is None and width is not None and ordinal >= width[0]:
+            count = f"{width[0]} call{'s' if width[0] != 1 else ''}"
+            raise self._mismatch(asked.id, f"the journal has {count} in this place, and {asked.shown} is one more")
+
+    def _check_widths(self, asked: Asked) -> None:
+        for after, counts in asked.closed.items():
+            width = self.journal.widths.get((self.scope, after))
+            if width is not None and tuple(counts) != width:
+                raise self._mismatch(
+                    asked.id, f"before it the journal has {_counted(width)}, and this resume made {_counted(counts)}"
+                )
+
+    def _check_spec(self, asked: Asked) -> None:
+        wait = self.journal.waits.get(asked.step)
+        if wait is not None:
+            self._check_question(asked, wait)
+        indexed = self.journal.index.get(asked.step)
+        if indexed is not None and indexed.spec and indexed.spec != asked.spec:
+            raise self.latch.refuse(
+                AdmissionConflictError(
+                    f"step {asked.step!r} is journaled with {indexed.shown}, but this resume asks for {asked.shown}"
+                )
+            )
+
+    def _check_question(self, asked: Asked, wait: Wait) -> None:
+        if wait.digest and wait.digest != asked.spec:
+            raise self._mismatch(asked.id, f"it was parked on {wait.question!r} to {wait.to!r}, and asks {asked.shown}")
+
+    def _mismatch(self, attempted: StepId, journaled: str) -> RefusedError:
+        return self.latch.refuse(OrderMismatchError(f"{journaled}, but this resume reached it with {attempted.kind}"))
+
+    def _within(self, step: str, hook: str) -> bool:
+        indexed: Indexed | None = self.journal.index.get(step)
+        return indexed is not None and indexed.within == hook
+
+    def _unclaimed(self) -> Iterator[str]:
+        for step in (*self.journal.index, *self.journal.waits):
+            parsed = parse(step)
+            if parsed is None or parsed.scope != self.scope or parsed.kind == MARKER or step in self.claimed:
+                continue
+            indexed = self.journal.index.get(step)
+            if indexed is None or indexed.within not in self.claimed:
+                yield step
+
+
+def _holders(journal: Journal, scope: str) -> Iterator[tuple[int, tuple[str, str]]]:
+    """Indexed steps, parked questions, and dispatches that have left something: an ordinal, its step and its kind."""
+    for step in (*journal.index, *journal.waits, *journal.children):
+        parsed = parse(step)
+        if parsed is not None and parsed.scope == scope and not parsed.after:
+            yield parsed.ordinal, (step, parsed.kind)
+
+
+def _counted(counts: Counts) -> str:
+    calls, forks = counts
+    return f"{calls} call{'s' if calls != 1 else ''} and {forks} task{'s' if forks != 1 else ''}"

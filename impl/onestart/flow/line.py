@@ -1,0 +1,154 @@
+"""A line: one asyncio task of a flow, and what has happened before the point that it has got to.
+
+`frontier` holds the newest causal predecessors: a step that another one follows is not in it, as far as one line can
+tell. It depends on what the flow awaits, never on when results arrive:
+
+- a call that is awaited takes the place of what it came after;
+- a task begins after the call that made it, its fork, which stands for all that came before; so no two lines that are
+  under way have the same frontier, and each counts its own calls;
+- whoever awaits a task comes after the task's last steps; one without steps adds nothing;
+- whoever awaits several at once and gets the first failure comes after the failure, whichever it was.
+
+What a line waits for otherwise (timers, threads, locks, races) decides an order that nobody can know from the flow's
+code. From there on its calls are counted, and so are those of everybody who awaits it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from attrs import define, field
+
+from onestart.flow.identity import frontier_hash
+
+if TYPE_CHECKING:
+    from onestart.flow.tasks import FlowTask
+
+Counts = tuple[int, int]  # calls and forks
+
+
+@define(eq=False)
+class Tally:
+    """What was counted after each frontier of a scope. closed: of lines that have moved on; it cannot grow any more."""
+
+    calls: dict[str, int] = field(factory=dict)
+    forks: dict[str, int] = field(factory=dict)
+
+    def of(self, after: str) -> Counts:
+        return self.calls.get(after, 0), self.forks.get(after, 0)
+
+
+@define(eq=False)
+class Line:
+    """unknown: why the order is not known any more, empty while it is. birth: the fork that it began with.
+
+    origin: the frontier of its maker at the fork. within: the hook that it runs for. closed: frontiers that this line
+    and those that it awaited have left behind, with what was counted there; taken along by the next step's record.
+    """
+
+    tally: Tally
+    on_fork: Callable[[Line, str], None]
+    frontier: frozenset[str] = frozenset()
+    maker: Line | None = None
+    birth: str = ""
+    origin: frozenset[str] = frozenset()
+    within: str = ""
+    unknown: str = ""
+    closed: dict[str, Counts] = field(factory=dict)
+    groups: dict[object, list[FlowTask]] = field(factory=dict)
+    joined_by: list[Line] = field(factory=list)
+    _hash: str = ""
+
+    @property
+    def after(self) -> str:
+        """The hash of the frontier."""
+        self.settle()
+        if not self._hash:
+            self._hash = frontier_hash(self.frontier)
+        return self._hash
+
+    def call(self) -> int:
+        """Count a call; returns its ordinal among those of the same frontier."""
+        after = self.after
+        ordinal = self.tally.calls.get(after, 0)
+        self.tally.calls[after] = ordinal + 1
+        return ordinal
+
+    def fork(self) -> Line:
+        """A line for a new task."""
+        after = self.after
+        number = self.tally.forks.get(after, 0)
+        self.tally.forks[after] = number + 1
+        self.on_fork(self, after)
+        birth = f"fork-after-{after}-{number}"
+        return Line(
+            self.tally,
+            self.on_fork,
+            frozenset((birth,)),
+            maker=self,
+            birth=birth,
+            origin=self.frontier,
+            within=self.within,
+            unknown=self.unknown,
+        )
+
+    def inside(self, step: str) -> Line:
+        """A line for the body of a hook: nothing of it counts outside, where the hook is one step."""
+        return Line(self.tally, self.on_fork, frozenset((f"within-{step}",)), within=step, unknown=self.unknown)
+
+    def stepped(self, step: str, after: frozenset[str], declared_by: Line | None) -> None:
+        """A step that was awaited: it takes the place of what it came after, if that is where this line stood."""
+        replaced = after if declared_by is self else frozenset()
+        self._move((self.frontier - replaced) | {step})
+
+    def join(self, other: Line) -> None:
+        """A task that was awaited has come to its end."""
+        if any(line is self for line in other.joined_by) or other is self:
+            return
+        other.settle()
+        other.joined_by.append(self)
+        self.unclear(other.unknown)
+        news = other.frontier - {other.birth}
+        if not other.unknown:
+            self.closed.update(other.closed)
+            self.closed[other.after] = other.tally.of(other.after)
+        if news:
+            replaced = other.origin if other.maker is self else frozenset()
+            self._move((self.frontier - replaced) | news)
+
+    def failed(self) -> None:
+        """Several tasks were awaited at once and one has failed; which, and how far the others are, says nothing."""
+        after = self.after
+        number = self.tally.forks.get(after, 0)
+        self.tally.forks[after] = number + 1
+        self._move(frozenset((f"failure-after-{after}-{number}",)))
+
+    def unclear(self, why: str) -> None:
+        """From here on the order is not known."""
+        if why and not self.unknown:
+            self.unknown = why
+
+    def settle(self) -> None:
+        """Join the tasks of the groups that have been left since."""
+        for group in [g for g in self.groups if getattr(g, "_exiting", False) and not getattr(g, "_tasks", True)]:
+            tasks = self.groups.pop(group)
+            if getattr(group, "_aborting", False):
+                self.failed()
+            else:
+                for task in tasks:
+                    self.join(task.line)
+
+    def take_closed(self) -> dict[str, Counts]:
+        """What is closed and not on record yet."""
+        closed, self.closed = self.closed, {}
+        return closed
+
+    def _move(self, frontier: frozenset[str]) -> None:
+        if frontier == self.frontier:
+            return
+        before = self._hash or frontier_hash(self.frontier)
+        counts = self.tally.of(before)
+        if any(counts):
+            self.closed[before] = counts
+        self.frontier, self._hash = frontier, ""

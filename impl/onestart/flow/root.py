@@ -1,0 +1,171 @@
+"""A root under way: one attempt of one driver, with everything that its steps share."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from asyncio import AbstractEventLoop, Semaphore
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from contextvars import Context
+from typing import TYPE_CHECKING, Any
+
+from attrs import define, field
+
+from onestart import leases
+from onestart.command import BadCommandError, canonical
+from onestart.flow.definition import Worker
+from onestart.flow.errors import (
+    BadFlowError,
+    EndedError,
+    LeaseLostError,
+    StoreLostError,
+    UnknownKindError,
+)
+from onestart.flow.execution import Execution
+from onestart.flow.identity import CAUSAL
+from onestart.flow.journal import Ended, Journal
+from onestart.flow.latch import Latch
+from onestart.flow.line import Line
+from onestart.flow.tasks import FlowFuture, FlowTask, known
+from onestart.outside import Decision, Outside, Strand
+from onestart.ports import LedgerUnavailableError, View
+from onestart.records import Step as Entry
+
+if TYPE_CHECKING:
+    from onestart.flow.steps import Effect
+
+
+@define(eq=False)
+class Root:
+    """journal: what earlier attempts have left, None in the first one. strand: the driver's, with its lease's token.
+
+    parked: questions without an answer, by step. held: steps of which nobody knows how far they got, and why.
+    """
+
+    id: str
+    version: int
+    journal: Journal | None
+    workers: Mapping[str, Worker]
+    outside: Outside
+    execution: Execution
+    strand: Strand
+    loop: AbstractEventLoop
+    context: Context
+    latch: Latch = field(factory=Latch)
+    parked: dict[str, tuple[str, str]] = field(factory=dict)
+    held: dict[str, str] = field(factory=dict)
+    tasks: set[FlowTask] = field(factory=set)
+    busy: set[asyncio.Task[Any]] = field(factory=set)
+    at_rest: asyncio.Event = field(factory=asyncio.Event)
+    _slots: dict[str, Semaphore] = field(factory=dict)
+    _looking: bool = False
+
+    @property
+    def causal(self) -> bool:
+        return self.version >= CAUSAL
+
+    def worker(self, kind: str) -> Worker:
+        """Raises UnknownKindError."""
+        worker = self.workers.get(kind)
+        if worker is None:
+            raise UnknownKindError(
+                f"no worker carries out steps of kind {kind!r}; give one: workers={{{kind!r}: Worker(...)}}"
+            )
+        return worker
+
+    def indexed(self, step: str) -> bool:
+        """Whether an earlier attempt has admitted the step."""
+        return self.journal is not None and step in self.journal.index
+
+    def slot(self, kind: str) -> AbstractAsyncContextManager[object]:
+        """One of the places for steps of this kind."""
+        slots = self.workers[kind].slots
+        if slots is None:
+            return nullcontext()
+        return self._slots.setdefault(kind, Semaphore(slots))
+
+    def task(self, coro: Coroutine[Any, Any, Any], line: Line) -> FlowTask:
+        """Part of the flow's own code, as a task."""
+        return FlowTask(
+            coro, line=line, tasks=self.tasks, waited=self.look, loop=self.loop, context=self.context.copy()
+        )
+
+    def spawn(self, work: Coroutine[Any, Any, Any], future: FlowFuture) -> None:
+        """Something that is done for a step, outside of the flow's code; what it raises goes to whoever awaits."""
+        task = asyncio.Task(self._guarded(work, future), loop=self.loop, context=self.context.copy())
+        self.busy.add(task)
+        task.add_done_callback(self._rested)
+
+    def afterwards(self, task: FlowTask, work: Callable[[], Coroutine[Any, Any, Any]], future: FlowFuture) -> None:
+        """Something that is done for a step when a part of the flow's code has ended."""
+        asyncio.Task.add_done_callback(task, lambda _: self.spawn(work(), future))
+
+    async def append(self, what: str, step: str, body: dict[str, Any]) -> None:
+        """Record an entry. Raises LeaseLostError, with nothing recorded, if another driver has taken over."""
+        entry = Entry(self.id, self.strand.task, what, step, self.strand.token, body)
+
+        def decide(view: View) -> Decision[bool]:
+            if not leases.holds(view, strand=self.strand, outside=self.outside):
+                return Decision(False)
+            return Decision(True, f"flow_{what}", entry, {"root": self.id, "step": step, **body})
+
+        if not await self.outside.step(self.strand, decide):
+            raise self.latch.refuse(LeaseLostError(f"another driver has taken {self.id!r} over"))
+
+    async def execute(self, step: Effect) -> Ended | None:
+        """What a worker makes of the step; None if nobody knows how far an earlier execution got."""
+        return await self.execution.execute(self, step)
+
+    def plain(self, value: object, what: str) -> Any:
+        """What JSON makes of a value. Raises BadFlowError if it is none."""
+        try:
+            return json.loads(canonical(value, what))
+        except BadCommandError as error:
+            raise BadFlowError(str(error)) from None
+
+    def look(self) -> None:
+        """Something has changed that may leave nothing to do but to wait for somebody outside."""
+        if (self.parked or self.held) and not self._looking:
+            self._looking = True
+            self.loop.call_soon(self._look)
+
+    def _look(self) -> None:
+        self._looking = False
+        if not self.busy and self.tasks and all(map(_waits, self.tasks)):
+            self.at_rest.set()
+
+    def _rested(self, task: asyncio.Task[Any]) -> None:
+        self.busy.discard(task)
+        self.look()
+
+    async def _guarded(self, work: Awaitable[Any], future: FlowFuture) -> None:
+        try:
+            await work
+        except LedgerUnavailableError as error:
+            _fail(future, self.latch.refuse(StoreLostError(f"the ledger is not available: {error}")))
+        except asyncio.CancelledError:
+            future.cancel()
+            raise
+        except Exception as error:
+            _fail(future, error)
+
+    async def close(self, *, finish: bool) -> None:
+        """End what is left of the flow's code. finish: wait for steps under way; their results are worth keeping."""
+        self.latch.refuse(EndedError(f"{self.id!r} has come to its end in this attempt"))
+        while self.tasks or self.busy:
+            for task in list(self.tasks):
+                task.cancel()
+            for work in list(self.busy) if not finish else ():
+                work.cancel()
+            await asyncio.wait([*self.tasks, *self.busy])
+
+
+def _waits(task: FlowTask) -> bool:
+    waiting: Any = task.waiting
+    return task.begun and waiting is not None and known(task, waiting) and not waiting.done()
+
+
+def _fail(future: FlowFuture, error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)

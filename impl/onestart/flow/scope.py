@@ -1,0 +1,100 @@
+"""A scope: the root's own steps, or those of a child flow, which have ids under their dispatch and count apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from attrs import define, field
+
+from onestart.command import BadCommandError, canonical, digest
+from onestart.flow.errors import BadFlowError, RefusedError
+from onestart.flow.guard import Asked, Guard
+from onestart.flow.identity import CAUSAL, MARKER, StepId
+from onestart.flow.journal import shown
+from onestart.flow.line import Line, Tally
+from onestart.flow.tasks import current
+
+if TYPE_CHECKING:
+    from onestart.flow.root import Root
+
+MOST_SPEC = 1 << 20
+
+
+@define(eq=False)
+class Scope:
+    """name: the dispatch's id, empty for the root. counter: of the steps whose place is not known."""
+
+    root: Root
+    name: str = ""
+    counter: int = 0
+    guard: Guard | None = field(init=False)
+    tally: Tally = field(factory=Tally)
+
+    def __attrs_post_init__(self) -> None:
+        journal = self.root.journal
+        self.guard = None if journal is None else Guard(journal, self.root.latch, self.name)
+
+    def line(self) -> Line:
+        """The line that the scope's body begins with."""
+        return Line(self.tally, self._forked)
+
+    def declare(self, kind: str, spec: Mapping[str, Any]) -> tuple[Asked, Line | None]:
+        """Give a call its id, and hold it against the journal.
+
+        Raises the latch's refusal, or what the guard refuses it for.
+        """
+        self.root.latch.check()
+        text = self._text(kind, spec)
+        task = current()
+        line = task.line if task is not None and task.line.tally is self.tally else None
+        place = None if line is None else (line.after, line.call())
+        asked = Asked(self._id(kind, line, place), digest(spec), shown(spec), place, self._closed(line))
+        if len(text) > MOST_SPEC:
+            raise BadFlowError(f"{asked.step} takes {len(text)} bytes; keep it below {MOST_SPEC} and pass a reference")
+        if self.guard is not None:
+            self.guard.check(asked)
+        return asked, line
+
+    def marker(self, line: Line) -> StepId:
+        """The id of the completion marker, which reads the counter and does not advance it."""
+        if self._causal(line):
+            after = line.after
+            return StepId(self.name, MARKER, self.tally.of(after)[0], after)
+        return StepId(self.name, MARKER, self.counter + 1)
+
+    def complete(self, line: Line) -> str:
+        """The body has come to its end. Raises what the guard refuses the completion marker for."""
+        self.root.latch.check()
+        marker = self.marker(line)
+        if self.guard is not None:
+            self.guard.check_marker(marker)
+            self.guard.check_complete()
+        return str(marker)
+
+    def _id(self, kind: str, line: Line | None, place: tuple[str, int] | None) -> StepId:
+        if line is not None and place is not None and self._causal(line):
+            return StepId(self.name, kind, place[1], place[0])
+        self.counter += 1
+        return StepId(self.name, kind, self.counter)
+
+    def _causal(self, line: Line) -> bool:
+        line.settle()
+        return self.root.version >= CAUSAL and not line.unknown
+
+    def _closed(self, line: Line | None) -> dict[str, tuple[int, int]]:
+        return line.take_closed() if line is not None and self._causal(line) else {}
+
+    def _forked(self, line: Line, after: str) -> None:
+        """A task is made: one too many is refused at the next call, since whoever makes a task expects no refusal."""
+        if self.guard is not None and self._causal(line):
+            try:
+                self.guard.check_fork(after, self.tally.forks[after] - 1)
+            except RefusedError:
+                return
+
+    def _text(self, kind: str, spec: Mapping[str, Any]) -> str:
+        try:
+            return canonical(spec, f"what {kind} is given")
+        except BadCommandError as error:
+            raise BadFlowError(str(error)) from None

@@ -1,0 +1,255 @@
+"""A step from its declaration to its result: checked when declared, when awaited, and once more when a slot frees.
+
+Awaited twice it is carried out once. Its result is what JSON makes of it, so a replay gives the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from onestart.flow.errors import BadFlowError, FlowError, OrderMismatchError, RefusedError, StepFailedError
+from onestart.flow.journal import Ended
+from onestart.flow.line import Line
+from onestart.flow.scope import Scope
+from onestart.flow.tasks import FlowFuture, FlowTask, current
+
+if TYPE_CHECKING:
+    from onestart.flow.definition import Worker
+
+VERDICTS = ("pass", "fail", "noop")
+HookBody = Callable[..., Awaitable[object]]
+
+
+class Step(Awaitable[Any]):
+    """A call of a flow. Subclasses say how it is carried out."""
+
+    kind = ""
+
+    def __init__(self, scope: Scope, kind: str, spec: Mapping[str, Any]) -> None:
+        self.asked, self._line = scope.declare(kind, spec)
+        self.scope = scope
+        self.root = scope.root
+        self.spec = spec
+        self._after = self._line.frontier if self._line is not None else frozenset[str]()
+        self._future: FlowFuture | None = None
+
+    @property
+    def id(self) -> str:
+        return self.asked.step
+
+    @property
+    def line(self) -> Line | None:
+        """Of whoever declared it."""
+        return self._line
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        self.root.latch.check()
+        if self._future is None:
+            self._future = FlowFuture(loop=self.root.loop)
+            self._future.add_done_callback(_seen)
+            self.start(self._future)
+        try:
+            return (yield from self._future.__await__())
+        finally:
+            task = current()
+            if task is not None and self._future.done():
+                name = self.asked.id
+                task.line.stepped(str(name), self._after, self._line)
+                if not name.after:
+                    task.line.unclear(self._line.unknown if self._line is not None else "a call from a callback")
+
+    def start(self, future: FlowFuture) -> None:
+        """Bring the future about."""
+        raise NotImplementedError
+
+    def settle(self, future: FlowFuture, ended: Ended) -> None:
+        """What the step has come to, now or in an earlier attempt."""
+        if ended.failed is not None:
+            future.set_exception(StepFailedError(self.id, ended.failed))
+        else:
+            future.set_result(ended.result)
+
+    def recorded(self) -> Ended | None:
+        """What an earlier attempt has recorded."""
+        return None if self.root.journal is None else self.root.journal.ended.get(self.id)
+
+    def index(self) -> dict[str, Any]:
+        """The entry that shows that the step is admitted, and where it stands."""
+        body: dict[str, Any] = {"kind": self.asked.id.kind, "spec": self.asked.spec, "shown": self.asked.shown}
+        return body | self.standing()
+
+    def standing(self) -> dict[str, Any]:
+        """Where the step stands among the others."""
+        line, body = self._line, dict[str, Any]()
+        if line is None:
+            return body
+        if self.root.causal:
+            if self.asked.id.after:
+                body["after"] = sorted(self._after)
+                body["closed"] = {after: list(counts) for after, counts in sorted(self.asked.closed.items())}
+            elif self.asked.place is not None:
+                body["place"] = list(self.asked.place)
+        if line.within:
+            body["within"] = line.within
+        return body
+
+
+class Effect(Step):
+    """A step that a worker carries out."""
+
+    def __init__(self, scope: Scope, kind: str, spec: Mapping[str, Any]) -> None:
+        self.worker: Worker = scope.root.worker(kind)
+        super().__init__(scope, kind, spec)
+
+    def start(self, future: FlowFuture) -> None:
+        ended = self.recorded()
+        if ended is not None:
+            self.settle(future, ended)
+        else:
+            self.root.spawn(self._carry_out(future), future)
+
+    async def _carry_out(self, future: FlowFuture) -> None:
+        async with self.root.slot(self.asked.id.kind):
+            self.root.latch.check()
+            if not self.root.indexed(self.id):
+                await self.root.append("index", self.id, self.index())
+            ended = await self.root.execute(self)
+            if ended is None:
+                future.parked = True
+                return
+            await self.root.append("done", self.id, _body(ended))
+        self.settle(future, ended)
+
+
+class Human(Step):
+    """A question. Without an answer, the flow parks."""
+
+    def start(self, future: FlowFuture) -> None:
+        wait = self.root.journal.waits.get(self.id) if self.root.journal is not None else None
+        if wait is not None and wait.answered:
+            future.set_result(wait.value)
+            return
+        future.parked = True
+        if wait is None:
+            body = {"question": self.spec["question"], "to": self.spec["to"], "digest": self.asked.spec}
+            self.root.spawn(self.root.append("wait", self.id, body | self.standing()), future)
+        self.root.parked[self.id] = (str(self.spec["question"]), str(self.spec["to"]))
+
+
+class Hook(Step):
+    """A part of the flow that comes to a verdict, and may have steps of its own; replayed as one."""
+
+    def __init__(self, scope: Scope, spec: Mapping[str, Any], body: HookBody, handle: object) -> None:
+        super().__init__(scope, "hook", spec)
+        self._body, self._handle = body, handle
+
+    def start(self, future: FlowFuture) -> None:
+        journal = self.root.journal
+        verdict = journal.verdicts.get(self.id) if journal is not None else None
+        if verdict is None:
+            self.root.spawn(self._run(future), future)
+            return
+        if verdict.input and verdict.input != self.asked.spec:
+            refusal = OrderMismatchError(
+                f"the verdict of {self.id!r} was given for another input than {self.asked.shown}"
+            )
+            raise self.root.latch.refuse(refusal)
+        self._restore(verdict.after_step)
+        future.set_result(verdict.verdict)
+
+    def _restore(self, after_step: int) -> None:
+        """The counter goes to where the hook left it."""
+        if self.asked.id.after or after_step <= self.scope.counter:
+            return
+        if self.scope.guard is not None:
+            self.scope.guard.check_restored(self.id, self.scope.counter, after_step)
+        self.scope.counter = after_step
+
+    async def _run(self, future: FlowFuture) -> None:
+        self.root.latch.check()
+        if not self.root.indexed(self.id):
+            await self.root.append("index", self.id, self.index())
+        line = self._line.inside(self.id) if self._line is not None else self.scope.line()
+        task = self.root.task(self._judge(), line)
+        self.root.afterwards(task, lambda: self._conclude(task, future), future)
+
+    async def _judge(self) -> str:
+        try:
+            verdict = await self._body(self._handle, self.spec["input"])
+        except RefusedError:
+            raise
+        except Exception:
+            return "fail"
+        if verdict is None:
+            return "noop"
+        if verdict not in VERDICTS:
+            raise BadFlowError(f"a hook's verdict is one of {', '.join(VERDICTS)}, not {verdict!r}")
+        return str(verdict)
+
+    async def _conclude(self, task: FlowTask, future: FlowFuture) -> None:
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is not None:
+            raise error
+        verdict = task.result()
+        body = {"verdict": verdict, "input": self.asked.spec}
+        if not self.asked.id.after:
+            body["after_step"] = self.scope.counter
+        await self.root.append("verdict", self.id, body)
+        future.set_result(verdict)
+
+
+class Dispatch(Step):
+    """A child flow, under the root's latch and lease; its steps have ids under its own."""
+
+    def __init__(self, scope: Scope, spec: Mapping[str, Any], run: Callable[[Scope], Awaitable[Any]]) -> None:
+        super().__init__(scope, "dispatch", spec)
+        self._run = run
+
+    def start(self, future: FlowFuture) -> None:
+        ended = self.recorded()
+        if ended is not None:
+            self.settle(future, ended)
+            return
+        child = Scope(self.root, self.id)
+        line = child.line()
+        if self._line is not None:
+            line.unclear(self._line.unknown)
+        task = self.root.task(self._child(child), line)
+        self.root.afterwards(task, lambda: self._conclude(task, future), future)
+
+    async def _child(self, child: Scope) -> Ended:
+        try:
+            result = self.root.plain(await self._run(child), f"the result of {self.id}")
+        except FlowError as error:
+            if isinstance(error, RefusedError):
+                raise
+            return Ended(failed=str(error))
+        except Exception as error:
+            return Ended(failed=f"{type(error).__name__}: {error}")
+        task = current()
+        if task is not None:
+            child.complete(task.line)
+        return Ended(result)
+
+    async def _conclude(self, task: FlowTask, future: FlowFuture) -> None:
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is not None:
+            raise error
+        ended = task.result()
+        await self.root.append("done", self.id, self.index() | _body(ended))
+        self.settle(future, ended)
+
+
+def _body(ended: Ended) -> dict[str, Any]:
+    return {"failed": ended.failed} if ended.failed is not None else {"result": ended.result}
+
+
+def _seen(future: FlowFuture) -> None:
+    """A failure that nobody awaits is on record all the same."""
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,240 @@
+"""Plain asyncio inside a flow: tasks that know their line, and what awaiting them means for whoever awaits.
+
+Inside a flow the event loop's task factory makes `FlowTask`s, whatever makes tasks: `create_task`, `gather`,
+`TaskGroup`, `wait_for`. Nothing in asyncio is replaced. How tasks are waited for is seen in two places: the future that
+a task waits for, when it does; and the callbacks that aggregates put on a task, since awaiting what is done already
+never suspends anybody. A callback of an aggregate that is not known here makes the order unknown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine, Generator, Iterable
+from contextvars import Context
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from onestart.flow.line import Line
+
+_GATHERING: type = getattr(asyncio.tasks, "_GatheringFuture")  # noqa: B009
+_RELEASE = getattr(asyncio.tasks, "_release_waiter", None)  # in wait_for, up to Python 3.11
+_GATHERED = "gather.<locals>._done_callback"
+
+Callback = Callable[..., object]
+
+
+class FlowFuture(asyncio.Future[Any]):
+    """What a step is waited for by. parked: whether only somebody outside can bring it about."""
+
+    parked = False
+
+
+class FlowTask(asyncio.Task[Any]):
+    """A task of a flow. waiting: what it is suspended on. begun: whether it has run at all."""
+
+    def __init__(
+        self,
+        coro: Coroutine[Any, Any, Any],
+        *,
+        line: Line,
+        tasks: set[FlowTask],
+        waited: Callable[[], None],
+        loop: asyncio.AbstractEventLoop,
+        name: str | None = None,
+        context: Context | None = None,
+    ) -> None:
+        self.line = line
+        self.tasks = tasks
+        self.waited = waited
+        self.waiting: object = None
+        self.begun = False
+        self.waiters: WeakKeyDictionary[object, FlowTask] = WeakKeyDictionary()
+        super().__init__(_watched(coro, self), loop=loop, name=name, context=context)
+        tasks.add(self)
+        super().add_done_callback(tasks.discard)
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        try:
+            return (yield from super().__await__())
+        finally:
+            if self.done():
+                _joined(self)
+
+    def result(self) -> Any:
+        if self.done():
+            _joined(self)
+        return super().result()
+
+    def exception(self) -> BaseException | None:
+        if self.done():
+            _joined(self)
+        return super().exception()
+
+    def add_done_callback(self, callback: Any, /, *, context: Context | None = None) -> None:
+        _watch(self, callback)
+        super().add_done_callback(callback, context=context)
+
+    def fork(self, coro: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop, **options: Any) -> FlowTask:
+        """A task that this one makes."""
+        options = {name: value for name, value in options.items() if name in ("name", "context")}
+        return FlowTask(coro, line=self.line.fork(), tasks=self.tasks, waited=self.waited, loop=loop, **options)
+
+
+def current() -> FlowTask | None:
+    """The flow's task that is running, None outside of flows and in callbacks."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        return None
+    return task if isinstance(task, FlowTask) else None
+
+
+def factory(previous: Any) -> Callable[..., Any]:
+    """A task factory that makes flow tasks where a flow's task makes one, and what there was before elsewhere."""
+
+    def make(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> Any:
+        maker = current()
+        if maker is not None:
+            return maker.fork(coro, loop, **options)
+        if previous is not None:
+            return previous(loop, coro, **options)
+        return asyncio.Task(coro, loop=loop, **options)
+
+    return make
+
+
+async def _watched(coro: Coroutine[Any, Any, Any], task: FlowTask) -> Any:
+    return await _Watched(coro, task)
+
+
+class _Watched:
+    """Runs a coroutine, and sees what it waits for."""
+
+    def __init__(self, coro: Coroutine[Any, Any, Any], task: FlowTask) -> None:
+        self._coro = coro
+        self._task = task
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        coro, task = self._coro, self._task
+        task.begun = True
+        value: Any = None
+        error: BaseException | None = None
+        while True:
+            try:
+                waited = coro.send(value) if error is None else coro.throw(error)
+            except StopIteration as stop:
+                return stop.value
+            value = error = None
+            task.waiting = waited
+            task.waited()
+            try:
+                value = yield waited
+            except GeneratorExit:
+                coro.close()
+                raise
+            except BaseException as raised:
+                error = raised
+            task.waiting = None
+            _waited(task, waited, error)
+
+
+def _waited(task: FlowTask, waited: Any, error: BaseException | None) -> None:
+    """What a line is after, now that what it waited for has come about."""
+    line = task.line
+    if isinstance(error, asyncio.CancelledError) and not (waited is not None and waited.cancelled()):
+        line.unclear("a cancellation")
+    elif isinstance(waited, FlowTask | FlowFuture):
+        pass  # whoever awaits them says so, also where nobody had to wait
+    elif isinstance(waited, _GATHERING):
+        _gathered(line, waited)
+    elif waited in task.waiters:
+        waiter = task.waiters[waited]
+        if waiter.done():
+            line.join(waiter.line)
+        else:
+            line.unclear("a timer")
+    elif not any(getattr(group, "_on_completed_fut", None) is waited for group in line.groups):
+        line.unclear("something that is not of the flow")
+
+
+def known(task: FlowTask, waited: object) -> bool:
+    """Whether only the flow's own steps and tasks bring about what the task waits for."""
+    if isinstance(waited, FlowTask | FlowFuture | _GATHERING):
+        return True
+    return any(getattr(group, "_on_completed_fut", None) is waited for group in task.line.groups)
+
+
+def _joined(task: FlowTask) -> None:
+    awaiting = current()
+    if awaiting is not None and awaiting is not task:
+        awaiting.line.join(task.line)
+
+
+def _watch(task: FlowTask, callback: Any) -> None:
+    """Somebody wants to know when the task is done: who?"""
+    owner = getattr(callback, "__self__", None)
+    awaiting = current()
+    if isinstance(owner, asyncio.Task):
+        return
+    if isinstance(owner, asyncio.TaskGroup):
+        maker = getattr(owner, "_parent_task", None)
+        if isinstance(maker, FlowTask):
+            maker.line.groups.setdefault(owner, []).append(task)
+    elif isinstance(callback, functools.partial) and callback.func is _RELEASE is not None and awaiting is not None:
+        awaiting.waiters[callback.args[0]] = task
+    elif _is_gather(callback):
+        asyncio.Task.add_done_callback(task, functools.partial(_mark, callback))
+    elif awaiting is not None:
+        awaiting.line.unclear("a way of waiting that is not known")
+
+
+def _is_gather(callback: object) -> bool:
+    where = getattr(callback, "__module__", None), getattr(callback, "__qualname__", None)
+    return where == ("asyncio.tasks", _GATHERED)
+
+
+class _Gathered(_GATHERING):  # type: ignore[misc]
+    """A gathering whose awaiting is seen even where it is done already."""
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        try:
+            return (yield from super().__await__())
+        finally:
+            awaiting = current()
+            if awaiting is not None and self.done():
+                _gathered(awaiting.line, self)
+
+
+def _mark(callback: Any, _: object = None) -> None:
+    """Before a gathering can be done: have it say who awaits it, and those that it is part of."""
+    cells = dict(zip(callback.__code__.co_freevars, callback.__closure__ or (), strict=False))
+    gathering = cells["outer"].cell_contents
+    if type(gathering) is _GATHERING:
+        gathering.__class__ = _Gathered
+        for other, _context in getattr(gathering, "_callbacks", None) or ():
+            if _is_gather(other):
+                _mark(other)
+
+
+def _gathered(line: Line, gathering: Any) -> None:
+    if not gathering.done():
+        return
+    joined_by = getattr(gathering, "_joined_by", ())
+    if any(other is line for other in joined_by):
+        return
+    gathering._joined_by = (*joined_by, line)
+    if gathering.cancelled() or gathering.exception() is not None:
+        line.failed()
+        return
+    _join_each(line, gathering._children)
+
+
+def _join_each(line: Line, futures: Iterable[Any]) -> None:
+    for future in futures:
+        if isinstance(future, FlowTask):
+            line.join(future.line)
+        elif isinstance(future, _GATHERING):
+            _gathered(line, future)
+        else:
+            line.unclear("something that is not of the flow")
