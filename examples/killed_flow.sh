@@ -20,4 +20,4 @@ $flow answer release-7 human-after-18b1a512-0 yes --by anna
 $flow resume release.py:release release-7 --quiet
 $flow status
 $flow verify release-7
-cut -d ' ' -f 1-2 effects | sort | uniq -c
+sort effects | cut -d ' ' -f 1-2

@@ -18,8 +18,9 @@ from onestart.commands.wording import as_json, counted, plain
 from onestart.flow.errors import BadFlowError, DriverBusyError, FlowError, JournalError, WaitError
 from onestart.flow.flows import Flows, check_root
 from onestart.flow.identity import short
-from onestart.flow.journal import Journal
+from onestart.flow.journal import Journal, intact
 from onestart.flow.loading import load
+from onestart.flow.verify import verify as verify_journal
 from onestart.jsonl.ledger import JsonlLedger, open_for_reading
 from onestart.jsonl.stores import Stores
 from onestart.ports import LedgerUnavailableError
@@ -113,6 +114,31 @@ def status(context: click.Context, ledger: str, whole: bool, root: str | None) -
     else:
         click.echo("\n".join(page(found, typed_for(found, _option(context, ledger)))))
     return 0
+
+
+@flow.command()
+@ledger_option
+@json_option
+@click.argument("root", metavar="ID")
+def verify(ledger: str, whole: bool, root: str) -> int:
+    """Whether a flow's record is sound: all that is there fits together. The exit code is 0 if so, else 1."""
+    stores = _on_record(ledger)
+    try:
+        check_root(root)
+        found = verify_journal(intact(root, stores.steps(root)))
+    except (FlowError, LedgerUnavailableError) as error:
+        raise _unusable(error) from None
+    if not found.entries:
+        raise click.UsageError(f"nothing is on record of the flow {plain(root)}")
+    if whole:
+        problems = [{"check": p.check, "entry": p.entry, "text": p.text} for p in found.problems]
+        click.echo(as_json({"root": root, "entries": found.entries, "sound": found.sound, "problems": problems}))
+    else:
+        for problem in found.problems:
+            click.echo(plain(str(problem), 1000))
+        verdict = "sound" if found.sound else counted(len(found.problems), "problem")
+        click.echo(f"{plain(root)}: {counted(found.entries, 'entry')}, {verdict}")
+    return 0 if found.sound else 1
 
 
 def _typed(ledger: str, place: str, root: str) -> Typed:

@@ -60,4 +60,6 @@ def plain(text: str, most: int = MOST) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    """With its plural: one question, two questions; one entry, two entries."""
+    many = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{number} {what if number == 1 else many}"
