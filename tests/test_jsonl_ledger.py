@@ -186,9 +186,9 @@ def test_records_come_back_to_everybody() -> None:
     ledger = ledger_on(disk)
     view = look(ledger, lambda view: (view.receipt("k1"), view.attempt("k1"), view.session("k1"), view.lease("t")))
     records = whole(1)
-    assert view[0].records == (records[0], records[7])
+    assert view[0].records == (records[0], records[8])
     assert (view[0].newest, view[0].count, view[0].health, view[0].where) == (
-        *(records[7], 2, Health.INTACT),
+        *(records[8], 2, Health.INTACT),
         "receipts.jsonl:4",
     )
     assert view[1].records == (records[2], records[4])
@@ -860,7 +860,7 @@ def test_a_missing_or_empty_folder_becomes_a_ledger(tmp_path: Path, empty: bool)
     assert sorted(path.name for path in folder.iterdir()) == ["ledger.json", "lock"]
     assert (folder / "ledger.json").read_text() == '{"format":"onestart-ledger","version":1}\n'
     assert asyncio.run(stepped(ledger, *whole(0))) == 9
-    assert asyncio.run(stepped(JsonlLedger(folder), *whole(1))) == 16
+    assert asyncio.run(stepped(JsonlLedger(folder), *whole(1))) == 18
 
 
 def test_folders_that_are_made_are_durable(tmp_path: Path) -> None:
