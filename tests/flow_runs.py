@@ -15,7 +15,7 @@ from onestart.memory import MemoryLedger
 from onestart.ports import View
 from onestart.records import Record, Step
 
-SOON = 40  # rounds of the event loop, more than anything here takes to come to rest
+SOON = 200  # rounds of the event loop, more than anything here takes to come to rest
 KINDS = ("run", "llm", "agent", "helper", "mcp", "plugin", "memory", "on")
 
 
