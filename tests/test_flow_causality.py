@@ -38,6 +38,16 @@ async def grouped(f: Handle) -> Any:
     return [middle, *(task.result() for task in tasks), await f.agent("last")]
 
 
+async def grouped_and_left(f: Handle) -> Any:
+    """Nobody asks for the results, and all tasks have ended before the group is left."""
+    async with asyncio.TaskGroup() as group:
+        group.create_task(f_llm(f, "a"))
+        group.create_task(f_llm(f, "b"))
+        await f.run(["one"])
+        await f.run(["two"])
+    return await f.agent("last")
+
+
 async def tasks_awaited_in_turn(f: Handle) -> Any:
     first, second = asyncio.create_task(f_llm(f, "a")), asyncio.create_task(f_llm(f, "b"))
     between = await f.run(["between"])
@@ -162,6 +172,7 @@ BODIES: tuple[Body, ...] = (
     gathered,
     gathered_directly,
     grouped,
+    grouped_and_left,
     tasks_awaited_in_turn,
     a_task_that_is_done,
     a_gathering_that_is_done,
@@ -243,6 +254,7 @@ AFTER: dict[Body, dict[str, set[str]]] = {
     gathered: {"a1": set(), "a2": {"a1"}, "b1": set(), "c": {"a2", "b2"}},
     gathered_directly: {"a1": set(), "c1": set(), "last": {"a1", "b1", "c1"}},
     grouped: {"in the group": set(), "a2": {"a1"}, "last": {"in the group", "a2", "b2"}},
+    grouped_and_left: {"two": {"one"}, "last": {"two", "a", "b"}},
     tasks_awaited_in_turn: {"between": set(), "after b": {"between", "b"}, "after a": {"after b", "a"}},
     a_task_that_is_done: {"two": {"one"}, "last": {"two", "a"}},
     a_gathering_that_is_done: {"two": {"one"}, "last": {"two", "a", "b", "c"}},

@@ -89,6 +89,34 @@ def test_another_body_is_refused_without_an_effect(name: str) -> None:
     assert [entry for entry in world.entries()[len(entries) :] if entry[0] in ("index", "wait")] == []
 
 
+def declared_at_once(within: bool, *names: str) -> Flow:
+    """Some calls are declared before the first is awaited, in the flow itself or in a task of its own."""
+
+    async def some(f: Handle) -> Any:
+        calls = [f.llm(name) for name in names]
+        return [await call for call in calls]
+
+    @flow(name="tested")
+    async def body(f: Handle) -> Any:
+        first = await asyncio.create_task(some(f)) if within else await some(f)
+        return [first, await f.run(["after"]), await f.agent("never")]
+
+    return body
+
+
+@pytest.mark.parametrize("within", [False, True])
+@pytest.mark.parametrize(("before", "after"), [(("a", "b"), ("a",)), (("a",), ("a", "b")), (("a", "b"), ("b", "a"))])
+def test_another_number_of_calls_is_refused(within: bool, before: tuple[str, ...], after: tuple[str, ...]) -> None:
+    """Also where every call that there is fits; before the one too many, or the first that comes after too few."""
+    world = World(in_flight="again")
+    assert world.run(declared_at_once(within, *before), arrivals=len(before) + 1) is None
+    done = list(world.effects)
+    outcome = world.run(declared_at_once(within, *after))
+    assert outcome is not None
+    assert outcome.state == "refused"
+    assert world.effects == done
+
+
 def test_a_refusal_names_what_is_where() -> None:
     """The ordinal, the journaled step and its kind, and the kind that was attempted."""
     outcome, effects, _ = resumed(
