@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from flow_runs import World
-from onestart.flow import Flow, Handle, Outcome, flow
+from onestart.flow import Flow, Handle, Outcome, Step, flow
 
 
 def body_of(*calls: Any) -> Flow:
@@ -43,7 +44,7 @@ def resumed(first: Flow, second: Flow, *, arrivals: int, identity: int = 3, orde
     return outcome, world.effects[len(before) :], world.entries()[len(entries) :]
 
 
-OTHERS = {
+OTHERS: dict[str, tuple[list[Any], list[Any], int, str]] = {
     "another kind": (["run a", "llm b", "run c"], ["run a", "run b", "run c"], 2, "serial_replay_order_mismatch"),
     "another spec": (["run a", "llm b", "run c"], ["run a", "llm B", "run c"], 2, "run_admission_conflict"),
     "another question": (["run a", "human b?"], ["run a", "human B?"], 1, "serial_replay_order_mismatch"),
@@ -143,7 +144,13 @@ def test_an_author_cannot_lift_a_refusal(identity: int) -> None:
     async def stubborn(f: Handle) -> Any:
         await f.run(["a"])
         saved = f.agent("saved")
-        for call in (lambda: f.run(["b"]), lambda: saved, lambda: f.llm("again"), lambda: f.memory.learn("it")):
+        calls: tuple[Callable[[], Step], ...] = (
+            lambda: f.run(["b"]),
+            lambda: saved,
+            lambda: f.llm("again"),
+            lambda: f.memory.learn("it"),
+        )
+        for call in calls:
             try:
                 await call()
             except Exception:
