@@ -20,7 +20,7 @@ from onestart.jsonl import Files, JsonlLedger, LocalFiles, NotALedgerError
 from onestart.jsonl.lines import decode, encode
 from onestart.jsonl.verify import StoreReport, verify
 from onestart.ports import LedgerUnavailableError, View
-from onestart.records import STORES, Approval, Attempt, Lease, Note, Receipt, Record, Session
+from onestart.records import STORES, Approval, Attempt, Lease, Note, Receipt, Record, Session, Step
 
 T = TypeVar("T")
 
@@ -143,6 +143,7 @@ def whole(number: int) -> list[Record]:
         Attempt(key, "t", "intended", "f", token),
         Note(key, "t", token),
         Session(key, "t", "live", "f", token),
+        Step(key, "t", "index", "run-1", token, {"kind": "run"}),
         receipt(key, "completed"),
     ]
 
@@ -160,7 +161,14 @@ def lines_of(disk: Disk, store: str) -> list[bytes]:
 def shown(view: View) -> dict[str, tuple[Any, ...]]:
     """All that a view shows, for comparison."""
     keys = {
-        key: (view.receipt(key), view.attempt(key), view.session(key), view.approval(key), view.noted(key))
+        key: (
+            view.receipt(key),
+            view.attempt(key),
+            view.session(key),
+            view.approval(key),
+            view.noted(key),
+            view.steps(key),
+        )
         for key in ("k0", "k1", "k2", "k3")
     }
     return {**keys, "t": (view.lease("t"),), "stray": view.stray(), "order": (view.order,)}
@@ -178,9 +186,9 @@ def test_records_come_back_to_everybody() -> None:
     ledger = ledger_on(disk)
     view = look(ledger, lambda view: (view.receipt("k1"), view.attempt("k1"), view.session("k1"), view.lease("t")))
     records = whole(1)
-    assert view[0].records == (records[0], records[7])
+    assert view[0].records == (records[0], records[8])
     assert (view[0].newest, view[0].count, view[0].health, view[0].where) == (
-        *(records[7], 2, Health.INTACT),
+        *(records[8], 2, Health.INTACT),
         "receipts.jsonl:4",
     )
     assert view[1].records == (records[2], records[4])
@@ -188,7 +196,7 @@ def test_records_come_back_to_everybody() -> None:
     assert view[3].records == tuple(whole(number)[3] for number in range(3))
     assert look(ledger, lambda view: view.approval("k1").records) == (records[1],)
     assert look(ledger, lambda view: (view.noted("k1"), view.noted("k3"))) == (True, False)
-    assert look(ledger, lambda view: (view.stray(), view.order)) == ((), 24)
+    assert look(ledger, lambda view: (view.stray(), view.order)) == ((), 27)
     assert look(ledger, lambda view: view.receipt("k3")).health is Health.ABSENT
     assert not any(one.damage or one.torn for one in verify("/l", disk))
 
@@ -573,14 +581,14 @@ def test_whatever_is_in_the_files_a_ledger_goes_on(changes: list[tuple[str, str,
     """No record is made up, none that is new is lost, and no byte is ever changed."""
     disk = filled(2)
     live = ledger_on(disk)
-    written = {record for number in range(3) for record in whole(number)}
+    written = [record for number in range(3) for record in whole(number)]
     look(live, shown)
     for change in changes:
         spoil(disk.files[path_of(change[1])], change)
         before = {path: bytes(data) for path, data in disk.files.items()}
         for seen in [look(ledger, shown) for ledger in (ledger_on(disk), live)]:
             for reading in (one for key in ("k0", "k1", "k2", "t") for one in seen[key] if isinstance(one, Reading)):
-                assert set(reading.records) <= written
+                assert all(record in written for record in reading.records)
                 assert reading.count >= len(reading.records)
         verify("/l", disk)
         assert before == {path: bytes(data) for path, data in disk.files.items()}
@@ -630,9 +638,9 @@ def test_a_store_that_is_gone_or_rolled_back_is_seen(store: str) -> None:
         else:
             del disk.files[path_of(store)], disk.numbers[path_of(store)]
         for ledger in (live, ledger_on(disk)):
-            receipts, attempts, sessions, approvals, noted = look(ledger, shown)["k2"]
+            receipts, attempts, sessions, approvals, noted, steps = look(ledger, shown)["k2"]
             lease, stray = look(ledger, lambda view: view.lease("t")), look(ledger, lambda view: view.stray())
-            lost = {"receipts": receipts, "sessions": sessions, "approvals": approvals, "leases": lease}
+            lost = {"receipts": receipts, "sessions": sessions, "approvals": approvals, "leases": lease, "flows": steps}
             assert noted
             if store == "attempts":
                 assert attempts.health is Health.ABSENT
@@ -851,8 +859,8 @@ def test_a_missing_or_empty_folder_becomes_a_ledger(tmp_path: Path, empty: bool)
     assert asyncio.run(stepped(ledger)) == 0
     assert sorted(path.name for path in folder.iterdir()) == ["ledger.json", "lock"]
     assert (folder / "ledger.json").read_text() == '{"format":"onestart-ledger","version":1}\n'
-    assert asyncio.run(stepped(ledger, *whole(0))) == 8
-    assert asyncio.run(stepped(JsonlLedger(folder), *whole(1))) == 16
+    assert asyncio.run(stepped(ledger, *whole(0))) == 9
+    assert asyncio.run(stepped(JsonlLedger(folder), *whole(1))) == 18
 
 
 def test_folders_that_are_made_are_durable(tmp_path: Path) -> None:

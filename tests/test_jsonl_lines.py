@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from onestart.health import Health
 from onestart.jsonl.lines import decode, embedded, encode, outline, overrun, seal, unsealed
-from onestart.records import KINDS, Approval, Attempt, Lease, Note, Receipt, Record, Session, to_body
+from onestart.records import KINDS, Approval, Attempt, Lease, Note, Receipt, Record, Session, Step, to_body
 
 TEXT = st.text(max_size=12)
 COUNTS = st.integers(1, 10**15 - 1)
@@ -29,6 +29,7 @@ RECORDS: st.SearchStrategy[Record] = st.one_of(
     st.builds(Lease, TEXT, COUNTS, st.none() | TEXT, FINITE, TEXT),
     st.builds(Note, TEXT, TEXT, COUNTS),
     st.builds(Approval, TEXT, TEXT, TEXT, TEXT),
+    st.builds(Step, TEXT, TEXT, TEXT, TEXT, COUNTS, st.dictionaries(TEXT, JSON, max_size=3)),
 )
 OWNERS = st.none() | st.tuples(st.sampled_from(list(KINDS)), TEXT, TEXT)
 REFS = st.dictionaries(st.sampled_from(list(KINDS)), COUNTS)

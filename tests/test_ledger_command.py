@@ -119,6 +119,7 @@ def test_verify_says_that_all_is_well(filled: Path, capsys: pytest.CaptureFixtur
         "sessions   2      2       0        0            1     0        0",
         "leases     3      3       0        0            0     0        0",
         "approvals  1      1       0        0            0     0        0",
+        "flows      0      0       0        0            0     0        0",
         "all is well",
     ]
 

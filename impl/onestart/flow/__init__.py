@@ -21,6 +21,7 @@ from onestart.flow.errors import (
 from onestart.flow.flows import Flows
 from onestart.flow.handle import Handle
 from onestart.flow.outcome import Outcome, Question
+from onestart.flow.steps import Step
 
 __all__ = [
     "NEVER",
@@ -39,6 +40,7 @@ __all__ = [
     "Outcome",
     "Question",
     "RefusedError",
+    "Step",
     "StepFailedError",
     "UnknownKindError",
     "WaitError",

@@ -58,6 +58,7 @@ class Root:
     tasks: set[FlowTask] = field(factory=set)
     busy: set[asyncio.Task[Any]] = field(factory=set)
     at_rest: asyncio.Event = field(factory=asyncio.Event)
+    replays: int = 0
     _slots: dict[str, Semaphore] = field(factory=dict)
     _looking: bool = False
 
@@ -87,15 +88,28 @@ class Root:
 
     def task(self, coro: Coroutine[Any, Any, Any], line: Line) -> FlowTask:
         """Part of the flow's own code, as a task."""
-        return FlowTask(
+        task = FlowTask(
             coro, line=line, tasks=self.tasks, waited=self.look, loop=self.loop, context=self.context.copy()
         )
+        asyncio.Task.add_done_callback(task, _seen)
+        return task
 
     def spawn(self, work: Coroutine[Any, Any, Any], future: FlowFuture) -> None:
         """Something that is done for a step, outside of the flow's code; what it raises goes to whoever awaits."""
         task = asyncio.Task(self._guarded(work, future), loop=self.loop, context=self.context.copy())
         self.busy.add(task)
         task.add_done_callback(self._rested)
+
+    def soon(self, deliver: Callable[[], None]) -> None:
+        """Something that is delivered in the loop's next round."""
+
+        def delivered() -> None:
+            self.replays -= 1
+            deliver()
+            self.look()
+
+        self.replays += 1
+        self.loop.call_soon(delivered)
 
     def afterwards(self, task: FlowTask, work: Callable[[], Coroutine[Any, Any, Any]], future: FlowFuture) -> None:
         """Something that is done for a step when a part of the flow's code has ended."""
@@ -132,7 +146,7 @@ class Root:
 
     def _look(self) -> None:
         self._looking = False
-        if not self.busy and self.tasks and all(map(_waits, self.tasks)):
+        if not self.busy and not self.replays and self.tasks and all(map(_waits, self.tasks)):
             self.at_rest.set()
 
     def _rested(self, task: asyncio.Task[Any]) -> None:
@@ -164,6 +178,12 @@ class Root:
 def _waits(task: FlowTask) -> bool:
     waiting: Any = task.waiting
     return task.begun and waiting is not None and known(task, waiting) and not waiting.done()
+
+
+def _seen(task: asyncio.Task[Any]) -> None:
+    """What it raises is told by whoever is behind it."""
+    if not task.cancelled():
+        asyncio.Task.exception(task)
 
 
 def _fail(future: FlowFuture, error: Exception) -> None:

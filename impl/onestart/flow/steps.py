@@ -63,8 +63,18 @@ class Step(Awaitable[Any]):
         """Bring the future about."""
         raise NotImplementedError
 
+    def replay(self, future: FlowFuture, ended: Ended) -> None:
+        """What the step came to in an earlier attempt.
+
+        In the loop's next round: at once, a branch would run ahead through all that is recorded before another one has
+        made its first call, and a counted flow with branches could never be resumed in the order of its first run.
+        """
+        self.root.soon(lambda: self.settle(future, ended))
+
     def settle(self, future: FlowFuture, ended: Ended) -> None:
         """What the step has come to, now or in an earlier attempt."""
+        if future.done():
+            return
         if ended.failed is not None:
             future.set_exception(StepFailedError(self.id, ended.failed))
         else:
@@ -105,7 +115,7 @@ class Effect(Step):
     def start(self, future: FlowFuture) -> None:
         ended = self.recorded()
         if ended is not None:
-            self.settle(future, ended)
+            self.replay(future, ended)
         else:
             self.root.spawn(self._carry_out(future), future)
 
@@ -128,7 +138,7 @@ class Human(Step):
     def start(self, future: FlowFuture) -> None:
         wait = self.root.journal.waits.get(self.id) if self.root.journal is not None else None
         if wait is not None and wait.answered:
-            future.set_result(wait.value)
+            self.replay(future, Ended(wait.value))
             return
         future.parked = True
         if wait is None:
@@ -156,7 +166,7 @@ class Hook(Step):
             )
             raise self.root.latch.refuse(refusal)
         self._restore(verdict.after_step)
-        future.set_result(verdict.verdict)
+        self.replay(future, Ended(verdict.verdict))
 
     def _restore(self, after_step: int) -> None:
         """The counter goes to where the hook left it."""
@@ -211,7 +221,7 @@ class Dispatch(Step):
     def start(self, future: FlowFuture) -> None:
         ended = self.recorded()
         if ended is not None:
-            self.settle(future, ended)
+            self.replay(future, ended)
             return
         child = Scope(self.root, self.id)
         line = child.line()
