@@ -79,19 +79,19 @@ async def awaited(f: Handle) -> Any:
 @flow
 async def nested(f: Handle) -> Any:
     async def inner(name: str) -> Any:
-        return await asyncio.gather(f.llm(name), f.run([name]))
+        return await asyncio.gather(f.llm(name), f.run([f"{name} run"]))
 
     async def outer(name: str) -> Any:
         await asyncio.gather(inner(f"{name}1"), inner(f"{name}2"))
         return await f.helper(name)
 
     await asyncio.gather(outer("x"), outer("y"))
-    await asyncio.gather(outer("u"), outer("v"))
+    await asyncio.gather(outer("u"))
 
 
 @flow
 async def child(f: Handle, name: str) -> Any:
-    await asyncio.gather(f.llm(name), f.run([name]))
+    await asyncio.gather(f.llm(name), f.run([f"{name} run"]))
     return await f.human(f"{name}?")
 
 
@@ -106,7 +106,7 @@ async def parent(f: Handle) -> Any:
 
 async def judge(f: Handle, given: Any) -> str:
     await f.llm(given)
-    await asyncio.gather(f.run(["in a hook"]), f.helper("in a hook"))
+    await asyncio.gather(f.run(["run in a hook"]), f.helper("helper in a hook"))
     return "pass"
 
 
