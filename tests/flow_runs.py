@@ -137,7 +137,7 @@ class World:
         )
         task = asyncio.ensure_future(flows.run(flow, root, *arguments))
         try:
-            while not await settled(task, waiting):
+            while not await settled(task, lambda: bool(waiting) or ledger.writes == 0):
                 if arrivals == 0 or (writes is not None and ledger.writes == 0):
                     return None
                 wanted = next((label for label in order if label in waiting), None)
@@ -167,10 +167,10 @@ class World:
         return [(r.what, r.step, r.body) for r in steps if r.what not in ("attempt", "ended")]
 
 
-async def settled(task: asyncio.Future[Any], waiting: Mapping[str, object]) -> bool:
+async def settled(task: asyncio.Future[Any], waits: Callable[[], bool]) -> bool:
     """Let everything happen that needs nobody, and wait for timers and threads; whether the task has ended."""
     for number in itertools.count():
-        if task.done() or (number > SOON and waiting) or number > NEVER:
+        if task.done() or (number > SOON and waits()) or number > NEVER:
             break
         await asyncio.sleep(0)
     return task.done()
