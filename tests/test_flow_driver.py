@@ -201,6 +201,26 @@ def test_a_worker_that_cannot_tell_leaves_it_to_an_operator() -> None:
     assert "cannot tell" in str(outcome.held)
 
 
+def test_who_is_cancelled_takes_nobody_along() -> None:
+    """A step that one task no longer waits for goes on, is recorded, and can be awaited by another."""
+
+    @flow
+    async def body(f: Handle) -> Any:
+        step = f.llm("a")
+
+        async def wait() -> Any:
+            return await step
+
+        first, second = asyncio.create_task(wait()), asyncio.create_task(wait())
+        await asyncio.sleep(0)
+        first.cancel()
+        return [await second, await step]
+
+    world = World()
+    assert completed(world.run(body)) == ["result of a", "result of a"]
+    assert world.effects == ["a"]
+
+
 def test_slots_limit_how_many_are_under_way() -> None:
     """For each kind apart, in the order in which they were asked for."""
     under_way, most = [0], [0]
@@ -411,6 +431,22 @@ def test_results_are_json(value: Any) -> None:
     outcome = World().run(returns)
     assert outcome is not None
     assert (outcome.state, outcome.reason) == ("failed", "bad_flow")
+
+
+def test_a_damaged_lease_is_not_taken_for_a_free_one() -> None:
+    """Nobody knows who drives, so nobody else does; the message says what to do."""
+    from test_jsonl_ledger import Disk, ledger_on, put
+
+    disk = Disk()
+    put(ledger_on(disk), Lease("flow:root", 1, "root", 1e9))
+    path = next(path for path in disk.files if path.endswith("leases.jsonl"))
+    disk.files[path][-8] ^= 1
+
+    async def attempt() -> Outcome:
+        return await Flows(ledger=ledger_on(disk)).run(flow(short), "root")
+
+    with pytest.raises(JournalError, match="lease is damaged"):
+        asyncio.run(attempt())
 
 
 def test_a_damaged_journal_is_not_taken_for_a_short_one() -> None:

@@ -133,6 +133,29 @@ def test_both_specs_are_named() -> None:
     assert effects == []
 
 
+def test_a_refused_flow_ends_although_its_body_does_not() -> None:
+    """It may have caught the refusal, and wait for something that never comes."""
+    world = World(in_flight="again")
+    world.run(body_of("run a", "llm b"), arrivals=1)
+    ended = []
+
+    @flow(name="tested")
+    async def waits(f: Handle) -> Any:
+        await f.run(["a"])
+        try:
+            await f.run(["b"])
+        except Exception:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append(True)
+
+    outcome = world.run(waits)
+    assert outcome is not None
+    assert outcome.state == "refused"
+    assert ended == [True]
+
+
 @pytest.mark.parametrize("identity", [2, 3])
 def test_an_author_cannot_lift_a_refusal(identity: int) -> None:
     """Not by catching it, not with a step that was declared before, nor with a child, and not by returning."""

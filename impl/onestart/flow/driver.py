@@ -68,14 +68,21 @@ class Driver:
             await self._release()
 
     async def _acquire(self) -> None:
-        def decide(view: View) -> Decision[bool]:
+        def decide(view: View) -> Decision[bool | None]:
+            if evidence.lease_damaged(view, self.strand.task):
+                return Decision(None)
             if not evidence.lease_free(view, self.strand.task, self.outside.clock.now()):
                 return Decision(False)
             lease = leases.acquire(view, strand=self.strand, outside=self.outside)
             self.strand.token = lease.token
             return Decision(True, "flow_lease", lease, {"root": self.root})
 
-        if not await self.outside.step(self.strand, decide):
+        taken = await self.outside.step(self.strand, decide)
+        if taken is None:
+            raise JournalError(
+                f"nobody can read who drives {self.root!r}: its lease is damaged; see Chain.repair_lease"
+            )
+        if not taken:
             raise DriverBusyError(
                 f"another driver holds {self.root!r}, or has died less than {self.outside.lease_seconds:g} s ago"
             )
@@ -131,9 +138,10 @@ class Driver:
             context,
         )
         scope = Scope(root)
+        root.latch.wake = root.over.set
         with flow_tasks(loop):
             main = root.task(_body(self.flow, scope, self.arguments), scope.line())
-            rest = asyncio.Task(root.at_rest.wait(), loop=loop)
+            rest = asyncio.Task(root.over.wait(), loop=loop)
             try:
                 await asyncio.wait([main, rest], return_when=asyncio.FIRST_COMPLETED)
                 outcome = await self._conclude(root, scope, main)

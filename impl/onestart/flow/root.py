@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 class Root:
     """journal: what earlier attempts have left, None in the first one. strand: the driver's, with its lease's token.
 
-    parked: questions without an answer, by step. held: steps of which nobody knows how far they got, and why.
+    parked: questions without an answer, by step. held: steps of which nobody knows how far they got, and why. over: the
+    flow has been refused, or there is nothing left to do in it but to wait for somebody outside.
     """
 
     id: str
@@ -57,7 +58,7 @@ class Root:
     held: dict[str, str] = field(factory=dict)
     tasks: set[FlowTask] = field(factory=set)
     busy: set[asyncio.Task[Any]] = field(factory=set)
-    at_rest: asyncio.Event = field(factory=asyncio.Event)
+    over: asyncio.Event = field(factory=asyncio.Event)
     replays: int = 0
     _slots: dict[str, Semaphore] = field(factory=dict)
     _looking: bool = False
@@ -147,7 +148,7 @@ class Root:
     def _look(self) -> None:
         self._looking = False
         if not self.busy and not self.replays and self.tasks and all(map(_waits, self.tasks)):
-            self.at_rest.set()
+            self.over.set()
 
     def _rested(self, task: asyncio.Task[Any]) -> None:
         self.busy.discard(task)
