@@ -17,7 +17,6 @@ An entry is never changed. Source: serial ordinals, "The fix".
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -217,7 +216,6 @@ _NOTES = {
 }
 
 
-def shown(spec: Mapping[str, Any], most: int = 100) -> str:
-    """A spec for people, cut if it is long."""
-    text = json.dumps(spec, sort_keys=True, ensure_ascii=True)
+def shown(text: str, most: int = 100) -> str:
+    """A spec's JSON for people, cut if it is long."""
     return text if len(text) <= most else f"{text[:most]}..."
