@@ -26,6 +26,10 @@ from onestart.records import Record
 REPEATED = 7
 
 
+def nothing_at_all(*_: object) -> None:
+    """In place of what the baseline leaves out."""
+
+
 async def nothing(call: Call) -> None:
     """A step without an effect."""
 
@@ -66,10 +70,10 @@ def merely_counted() -> Iterator[None]:
 
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(Scope, "declare", declare))
-        stack.enter_context(mock.patch.object(tasks_of_flows, "_waited", lambda *_: None))
-        stack.enter_context(mock.patch.object(tasks_of_flows, "_watch", lambda *_: None))
+        stack.enter_context(mock.patch.object(tasks_of_flows, "_waited", nothing_at_all))
+        stack.enter_context(mock.patch.object(tasks_of_flows, "_watch", nothing_at_all))
         for name in ("join", "stepped", "settle"):
-            stack.enter_context(mock.patch.object(Line, name, lambda *_: None))
+            stack.enter_context(mock.patch.object(Line, name, nothing_at_all))
         yield
 
 
