@@ -246,3 +246,23 @@ def test_what_was_under_way_is_held_unless_its_worker_says_otherwise() -> None:
     assert outcome is not None
     assert outcome.state == "completed"
     assert again.effects == ["a", "c", "last"]
+
+
+@flow
+async def counts_on(f: Handle) -> Any:
+    async def one() -> Any:
+        return await f.llm("task")
+
+    await asyncio.create_task(one())
+    first, second = f.run(["first"]), f.run(["second"])
+    return [await first, await second]
+
+
+def test_a_task_that_was_awaited_leaves_the_place_to_whoever_awaited_it() -> None:
+    """Both come after the same step then, so the place is not left behind yet: another call in it is none too many."""
+    whole = World()
+    done = whole.run(counts_on)
+    for cut in range(2, len(whole.records)):
+        world = World(in_flight="again")
+        world.run(counts_on, writes=cut)
+        assert world.run(counts_on) == done

@@ -107,11 +107,14 @@ def read(root: str, reading: Reading[Step]) -> Journal | None:
     Raises JournalError if any of it cannot be read: what is not there might have been a result. Raises
     NewerJournalError for a version that this library does not know.
     """
-    if not reading.exists:
-        return None
+    return collect(root, intact(root, reading)) if reading.exists else None
+
+
+def intact(root: str, reading: Reading[Step]) -> tuple[Step, ...]:
+    """The entries, oldest first. Raises JournalError unless all of them can be read."""
     if len(reading.records) < reading.count or reading.health.degraded:
         raise JournalError(f"the journal of {root!r} is damaged ({reading.where}); see onestart ledger verify")
-    return collect(root, reading.records)
+    return reading.records
 
 
 def collect(root: str, records: Iterable[Step]) -> Journal:

@@ -149,8 +149,13 @@ class Line:
                     self.join(task.line)
 
     def take_closed(self) -> dict[str, Counts]:
-        """What is closed and not on record yet."""
-        closed, self.closed = self.closed, {}
+        """What is closed and not on record yet.
+
+        Not where this line stands: a task that it has joined ended there, but it goes on counting there itself.
+        """
+        here = self.after
+        closed = {after: counts for after, counts in self.closed.items() if after != here}
+        self.closed = {after: counts for after, counts in self.closed.items() if after == here}
         return closed
 
     def _move(self, news: Iterable[str], replaced: frozenset[str]) -> None:
