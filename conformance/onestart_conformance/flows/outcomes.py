@@ -1,0 +1,161 @@
+"""Judges of whole attempts: what they came to, and whether a resume in order was refused or wrote anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from onestart.flow import Outcome
+from onestart.flow.identity import parse
+from onestart_conformance.flows.program import Call, Fan, Placed, Program, blocks_of, parts
+from onestart_conformance.flows.reference import FailsError, value_of_block
+from onestart_conformance.flows.world import Told, World
+from onestart_conformance.judgement import CRASH, Objection
+
+DELIVERY = "delivery"
+ORDER = "order"  # a resume that fits is refused, or writes something else
+VALUE = "value"  # an attempt comes to something else than the reference
+FIT = "fit"  # an attempt completes although it does not fit the journal
+
+REFUSALS = ("serial_replay_order_mismatch", "run_admission_conflict")
+
+
+def judge_outcome(world: World, told: Told) -> None:
+    """What an attempt that was not cut short has come to."""
+    outcome = told.outcome
+    if outcome is None:
+        return
+    world.note(told.number, f"{outcome.state}{f': {outcome.message}' if outcome.message else ''}")
+    match outcome.state:
+        case "completed" | "failed":
+            world.object_to(_judge_value(world, told, outcome))
+        case "refused":
+            world.object_to(_judge_refusal(world, told, outcome))
+        case "held":
+            world.object_to(_judge_held(world, outcome))
+        case "parked":
+            world.object_to(_judge_questions(world, told, outcome))
+        case "lost":
+            world.object_to(Objection(VALUE, f"attempt {told.number + 1} is lost, and no other driver was there"))
+
+
+def _judge_value(world: World, told: Told, outcome: Outcome) -> Objection | None:
+    plan = world.plan
+    try:
+        expected: Any = value_of_block(plan.program_of(told.number).block, "", world.name)
+    except FailsError as fails:
+        if outcome.state == "failed" and str(fails).split(" at ")[0] in outcome.message or _fails_often(plan.program):
+            return None
+        return Objection(VALUE, f"{outcome.state} {outcome.message!r}, and {fails} fails")
+    if outcome.state == "failed":
+        return Objection(VALUE, f"it fails: {outcome.message}")
+    if outcome.value != expected:
+        return Objection(VALUE, f"its value is {outcome.value!r}, and should be {expected!r}")
+    for step in unreached(world, told):
+        return Objection(FIT, f"it completes, and {step} is journaled and was not reached", ("journal-reached",))
+    return None
+
+
+def _fails_often(program: Program) -> bool:
+    """Whether several effects fail; which of them the author hears of depends on the order."""
+    return sum(isinstance(part, Call) and part.fails for part in parts(program.block)) > 1
+
+
+def unreached(world: World, told: Told) -> Iterator[str]:
+    """Steps of earlier attempts that this one has not asked for, and no hook or child that it replayed contains."""
+    settled = {entry.step for entry in world.journal() if entry.what in ("done", "verdict")}
+    for earlier in world.told[: told.number]:
+        for entry in earlier.wrote:
+            if entry.what not in ("index", "wait", "done") or entry.step in told.placed:
+                continue
+            parsed = parse(entry.step)
+            placed = earlier.placed.get(entry.step)
+            around = _around(entry.body, parsed.scope if parsed else "")
+            if placed is not None and not any(step in told.placed and step in settled for step in around):
+                yield entry.step
+
+
+def _around(body: dict[str, Any], scope: str) -> Iterator[str]:
+    if "within" in body:
+        yield body["within"]
+    while scope:
+        yield scope
+        parsed = parse(scope)
+        scope = parsed.scope if parsed else ""
+
+
+def _judge_refusal(world: World, told: Told, outcome: Outcome) -> Objection | None:
+    plan = world.plan
+    if outcome.reason not in REFUSALS:
+        return Objection(CRASH, f"it is refused for {outcome.reason}: {outcome.message}")
+    if told.number == 0:
+        return Objection(ORDER, f"a first attempt is refused: {outcome.message}")
+    if plan.changed is not None:
+        return None
+    if plan.version >= 3 and plan.program.ordered:
+        return Objection(ORDER, f"a resume of the same flow is refused: {outcome.message}")
+    if in_order(world, told) and not hooks_beside(plan.program):
+        return Objection(ORDER, f"a resume in the same order is refused: {outcome.message}")
+    return None
+
+
+def _judge_held(world: World, outcome: Outcome) -> Objection | None:
+    done = {entry.step for entry in world.journal() if entry.what == "done"}
+    for step, why in outcome.held.items():
+        if step in done or world.plan.in_flight == "again" or not any(e.step == step for e in world.effects):
+            return Objection(VALUE, f"{step} is held, and was not under way: {why}")
+    return None
+
+
+def _judge_questions(world: World, told: Told, outcome: Outcome) -> Objection | None:
+    asked = {entry.step: entry.body for entry in world.journal() if entry.what == "wait"}
+    for wait in outcome.waits:
+        body = asked.get(wait.wait)
+        if body is None or (body["question"], body["to"]) != (wait.question, wait.to):
+            what = "nothing" if body is None else f"{body['question']!r} to {body['to']!r}"
+            return Objection(
+                DELIVERY,
+                f"it is parked on {wait.question!r} to {wait.to!r} as {wait.wait}, which asks {what} in the journal",
+                ("question-bound",),
+            )
+    return None
+
+
+def in_order(world: World, told: Told) -> bool:
+    """Whether an attempt has asked for the same calls as those before it, in the same order, as far as both got."""
+    history: list[Placed] = []
+    for earlier in world.told[: told.number + 1]:
+        settled = _settled(world, earlier.number)
+        known = [p.position for p in history if not any(p.position.startswith(f"{around}:") for around in settled)]
+        now = [p.position for p in earlier.asked]
+        both = min(len(known), len(now))
+        if known[:both] != now[:both]:
+            return False
+        if len(now) >= len(known):
+            history = earlier.asked
+    return True
+
+
+def _settled(world: World, number: int) -> list[str]:
+    """Positions of hooks and children that were over when an attempt began."""
+    return [
+        earlier.placed[entry.step].position
+        for earlier in world.told[:number]
+        for entry in earlier.wrote
+        if entry.what in ("done", "verdict") and entry.step in earlier.placed
+    ]
+
+
+def hooks_beside(program: Program) -> bool:
+    """Whether a hook with steps of its own runs beside others: past it a counted resume need not find its way."""
+    return any(
+        isinstance(part, Fan) and any(isinstance(p, Call) and p.kind == "hook" and p.body for p in _deep(part))
+        for part in parts(program.block)
+    )
+
+
+def _deep(part: Fan) -> Iterator[Any]:
+    for _, block in blocks_of(part, ""):
+        for inner in parts(block):
+            yield inner
+            yield getattr(inner, "call", inner)
