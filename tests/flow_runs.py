@@ -15,7 +15,7 @@ from onestart.memory import MemoryLedger
 from onestart.ports import View
 from onestart.records import Record, Step
 
-SOON = 40  # rounds of the event loop, more than anything here takes to come to rest
+SOON = 200  # rounds of the event loop, more than anything here takes to come to rest
 KINDS = ("run", "llm", "agent", "helper", "mcp", "plugin", "memory", "on")
 
 
@@ -49,7 +49,7 @@ class CutLedger(MemoryLedger):
 
     async def step(self, decide: Callable[[View], tuple[Record | None, Any]]) -> Any:
         def counted(view: View) -> tuple[Record | None, Any]:
-            record, value = decide(Watching(view, self))  # type: ignore[arg-type]
+            record, value = decide(Watching(view, self))
             if record is not None and self.writes is not None:
                 if self.writes == 0:
                     raise CutOffError
@@ -141,6 +141,7 @@ class World:
                 wanted = next((label for label in order if label in waiting), None)
                 if wanted in order:
                     order.remove(wanted)
+                assert waiting, "the flow waits, and nobody knows what for"
                 label = wanted or next(iter(waiting))
                 waiting.pop(label).set_result(None)
                 arrivals = None if arrivals is None else arrivals - 1

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from flow_runs import World
+from flow_runs import World, label_of
 from onestart.flow import Flow, Handle, Step, StepFailedError, flow
 
 Body = Callable[[Handle], Awaitable[Any]]
@@ -35,6 +36,16 @@ async def grouped(f: Handle) -> Any:
         tasks = [group.create_task(branch("a")), group.create_task(branch("b"))]
         middle = await f.run(["in the group"])
     return [middle, *(task.result() for task in tasks), await f.agent("last")]
+
+
+async def grouped_and_left(f: Handle) -> Any:
+    """Nobody asks for the results, and all tasks have ended before the group is left."""
+    async with asyncio.TaskGroup() as group:
+        group.create_task(f_llm(f, "a"))
+        group.create_task(f_llm(f, "b"))
+        await f.run(["one"])
+        await f.run(["two"])
+    return await f.agent("last")
 
 
 async def tasks_awaited_in_turn(f: Handle) -> Any:
@@ -71,6 +82,34 @@ async def nested(f: Handle) -> Any:
         return [inner, await f.run([f"{name}3"])]
 
     return [await asyncio.gather(branch("a"), branch("b")), await f.agent("last")]
+
+
+async def gatherings_within_one(f: Handle) -> Any:
+    """Nothing but gatherings is gathered, and all of it is done before it is awaited."""
+    both = asyncio.gather(asyncio.gather(f_llm(f, "a")), asyncio.gather(f_llm(f, "b")))
+    first = await f.run(["one"])
+    return [first, await f.run(["two"]), await both, await f.agent("last")]
+
+
+async def at_another_pace(f: Handle) -> Any:
+    """Who gets to its call first depends on whether what both wait for is there already."""
+    shared = asyncio.create_task(f_llm(f, "shared"))
+
+    async def left() -> Any:
+        await asyncio.gather(asyncio.gather(shared))
+        return await f.run(["left"])
+
+    async def right() -> Any:
+        for _ in range(4):
+            await asyncio.create_task(nothing())
+        await shared
+        return await f.run(["right"])
+
+    return await asyncio.gather(left(), right())
+
+
+async def nothing() -> None:
+    pass
 
 
 async def as_many_as_it_says(f: Handle) -> Any:
@@ -133,11 +172,14 @@ BODIES: tuple[Body, ...] = (
     gathered,
     gathered_directly,
     grouped,
+    grouped_and_left,
     tasks_awaited_in_turn,
     a_task_that_is_done,
     a_gathering_that_is_done,
     awaited_with_a_limit,
     nested,
+    gatherings_within_one,
+    at_another_pace,
     as_many_as_it_says,
     with_a_failure_returned,
     with_a_failure,
@@ -206,6 +248,47 @@ def test_a_crash_and_any_order_of_the_rest(body: Body) -> None:
 def _cuts(writes: int, some: list[tuple[str, ...]]) -> Any:
     for number in range(2, writes):
         yield number, some[number % len(some)]
+
+
+AFTER: dict[Body, dict[str, set[str]]] = {
+    gathered: {"a1": set(), "a2": {"a1"}, "b1": set(), "c": {"a2", "b2"}},
+    gathered_directly: {"a1": set(), "c1": set(), "last": {"a1", "b1", "c1"}},
+    grouped: {"in the group": set(), "a2": {"a1"}, "last": {"in the group", "a2", "b2"}},
+    grouped_and_left: {"two": {"one"}, "last": {"two", "a", "b"}},
+    tasks_awaited_in_turn: {"between": set(), "after b": {"between", "b"}, "after a": {"after b", "a"}},
+    a_task_that_is_done: {"two": {"one"}, "last": {"two", "a"}},
+    a_gathering_that_is_done: {"two": {"one"}, "last": {"two", "a", "b", "c"}},
+    gatherings_within_one: {"two": {"one"}, "last": {"two", "a", "b"}},
+    awaited_with_a_limit: {"last": {"a", "b"}},
+    nested: {"a1": set(), "a3": {"a1", "a2"}, "last": {"a3", "b3"}},
+    as_many_as_it_says: {"item 0": set()},
+    at_another_pace: {"left": {"shared"}, "right": {"shared"}},
+    with_a_failure_returned: {"last": {"fails", "b"}},
+    with_a_failure: {"instead": set(), "last": {"instead", "b2"}},
+    with_a_hook: {"input 1": set(), "y": {"x"}, "last": {"hook", "y"}},
+    with_a_child: {"p1": set(), "last": {"dispatch"}},
+}
+
+
+@pytest.mark.parametrize("body", AFTER, ids=lambda body: body.__name__)
+def test_what_a_call_comes_after(body: Body) -> None:
+    """The newest steps that its code has awaited, and nothing that merely arrived before it.
+
+    What a task inherits from its maker is behind its fork, so the first call of a task shows no step.
+    """
+    world = whole(body)
+    after = {}
+    name_of = {step: label(step, body) for _, step, body in world.entries() if "shown" in body}
+    for _, step, body_ in world.entries():
+        if "after" in body_:
+            after[name_of[step]] = {name_of[one] for one in body_["after"] if one in name_of}
+    assert {name: after[name] for name in AFTER[body]} == AFTER[body]
+
+
+def label(step: str, body: dict[str, Any]) -> str:
+    kind = step.rsplit("--", 1)[-1].split("-")[0]
+    spec = json.loads(body["shown"])
+    return kind if kind in ("hook", "dispatch") else label_of(spec)
 
 
 def test_a_first_attempt_reads_nothing_extra() -> None:

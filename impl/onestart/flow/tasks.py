@@ -50,9 +50,9 @@ class FlowTask(asyncio.Task[Any]):
         self.waiting: object = None
         self.begun = False
         self.waiters: WeakKeyDictionary[object, FlowTask] = WeakKeyDictionary()
-        super().__init__(_watched(coro, self), loop=loop, name=name, context=context)
+        super().__init__(_Watched(coro, self), loop=loop, name=name, context=context)
         tasks.add(self)
-        super().add_done_callback(tasks.discard)
+        super().add_done_callback(FlowTask._ended)
 
     def __await__(self) -> Generator[Any, None, Any]:
         try:
@@ -74,6 +74,10 @@ class FlowTask(asyncio.Task[Any]):
     def add_done_callback(self, callback: Any, /, *, context: Context | None = None) -> None:
         _watch(self, callback)
         super().add_done_callback(callback, context=context)
+
+    def _ended(self) -> None:
+        self.tasks.discard(self)
+        self.waited()
 
     def fork(self, coro: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop, **options: Any) -> FlowTask:
         """A task that this one makes."""
@@ -104,39 +108,41 @@ def factory(previous: Any) -> Callable[..., Any]:
     return make
 
 
-async def _watched(coro: Coroutine[Any, Any, Any], task: FlowTask) -> Any:
-    return await _Watched(coro, task)
-
-
-class _Watched:
-    """Runs a coroutine, and sees what it waits for."""
+class _Watched(Coroutine[Any, Any, Any]):
+    """Runs a coroutine, and sees what it waits for. Everything else is the coroutine's own."""
 
     def __init__(self, coro: Coroutine[Any, Any, Any], task: FlowTask) -> None:
         self._coro = coro
         self._task = task
 
+    def send(self, value: Any) -> Any:
+        self._resumed(None)
+        return self._suspended(self._coro.send(value))
+
+    def throw(self, error: Any, *rest: Any) -> Any:
+        self._resumed(error)
+        return self._suspended(self._coro.throw(error, *rest))
+
+    def close(self) -> None:
+        self._coro.close()
+
     def __await__(self) -> Generator[Any, Any, Any]:
-        coro, task = self._coro, self._task
-        task.begun = True
-        value: Any = None
-        error: BaseException | None = None
-        while True:
-            try:
-                waited = coro.send(value) if error is None else coro.throw(error)
-            except StopIteration as stop:
-                return stop.value
-            value = error = None
-            task.waiting = waited
-            task.waited()
-            try:
-                value = yield waited
-            except GeneratorExit:
-                coro.close()
-                raise
-            except BaseException as raised:
-                error = raised
-            task.waiting = None
+        return self._coro.__await__()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._coro, name)
+
+    def _resumed(self, error: BaseException | None) -> None:
+        task = self._task
+        if task.begun:
+            waited, task.waiting = task.waiting, None
             _waited(task, waited, error)
+        task.begun = True
+
+    def _suspended(self, waited: Any) -> Any:
+        self._task.waiting = waited
+        self._task.waited()
+        return waited
 
 
 def _waited(task: FlowTask, waited: Any, error: BaseException | None) -> None:
@@ -169,6 +175,8 @@ def _joined(task: FlowTask) -> None:
     awaiting = current()
     if awaiting is not None and awaiting is not task:
         awaiting.line.join(task.line)
+        if task.cancelled():
+            awaiting.line.unclear("a cancellation")
 
 
 def _watch(task: FlowTask, callback: Any) -> None:

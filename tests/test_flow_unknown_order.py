@@ -1,0 +1,182 @@
+"""Where a flow's own code decides the order, its calls are counted, and a resume that differs is refused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from flow_runs import World
+from onestart.flow import Handle, flow
+
+Body = Callable[[Handle], Awaitable[Any]]
+
+
+async def as_they_come(f: Handle) -> Any:
+    results = []
+    for done in asyncio.as_completed([task(f, "a"), task(f, "b")]):
+        first = await done
+        results.append([first, await f.run([f"with {first}"])])
+    return results
+
+
+async def the_first(f: Handle) -> Any:
+    await asyncio.wait([task(f, "a"), task(f, "b")], return_when=asyncio.FIRST_COMPLETED)
+    return await f.run(["after"])
+
+
+async def all_of_them_by_wait(f: Handle) -> Any:
+    await asyncio.wait([task(f, "a"), task(f, "b")])
+    return await f.run(["after"])
+
+
+async def after_a_timer(f: Handle) -> Any:
+    await asyncio.sleep(0.001)
+    return [await f.llm("a"), await f.run(["after"])]
+
+
+async def after_a_bare_yield(f: Handle) -> Any:
+    await asyncio.sleep(0)
+    return [await f.llm("a"), await f.run(["after"])]
+
+
+async def after_a_thread(f: Handle) -> Any:
+    await asyncio.to_thread(int)
+    return [await f.llm("a"), await f.run(["after"])]
+
+
+async def through_a_queue(f: Handle) -> Any:
+    queue: asyncio.Queue[str] = asyncio.Queue()
+
+    async def put(name: str) -> None:
+        await queue.put(await f.llm(name))
+
+    tasks = [asyncio.create_task(put("a")), asyncio.create_task(put("b"))]
+    first = await queue.get()
+    result = [first, await f.run(["after"])]
+    await asyncio.gather(*tasks)
+    return result
+
+
+async def shielded(f: Handle) -> Any:
+    await asyncio.shield(task(f, "a"))
+    return [await f.llm("b"), await f.run(["after"])]
+
+
+async def in_a_callback(f: Handle) -> Any:
+    made: list[Awaitable[Any]] = []
+    first = task(f, "a")
+    first.add_done_callback(lambda _: made.append(f.run(["after"])))
+    await first
+    while not made:
+        await asyncio.sleep(0)
+    return await made[0]
+
+
+async def ask(f: Handle, name: str) -> Any:
+    return await f.llm(name)
+
+
+def task(f: Handle, name: str) -> asyncio.Task[Any]:
+    return asyncio.create_task(ask(f, name))
+
+
+BODIES: tuple[Body, ...] = (
+    as_they_come,
+    the_first,
+    all_of_them_by_wait,
+    after_a_timer,
+    after_a_bare_yield,
+    after_a_thread,
+    through_a_queue,
+    shielded,
+    in_a_callback,
+)
+
+
+def ids(world: World) -> dict[str, str]:
+    return {body["shown"].split('"')[3]: step for _, step, body in world.entries() if "shown" in body}
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
+def test_calls_are_counted_from_there_on(body: Body) -> None:
+    """What was called before keeps the id that its causes give it."""
+    world = World()
+    outcome = world.run(flow(body))
+    assert outcome is not None
+    assert outcome.state == "completed", outcome
+    counted = [step for what, step, _ in world.entries() if what == "index" and "-after-" not in step]
+    kinds = ("llm", "run") if body.__name__.startswith(("after", "shielded")) else ("run",)
+    assert counted[: len(kinds)] == [f"{kind}-{number}" for number, kind in enumerate(kinds, 1)]
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
+def test_the_same_order_resumes(body: Body) -> None:
+    """Counting is enough for a flow whose order happens to be the same."""
+    whole = World()
+    done = whole.run(flow(body), order=("a", "b"))
+    world = World(in_flight="again")
+    world.run(flow(body), order=("a", "b"), arrivals=len(whole.effects) - 1)
+    assert world.run(flow(body), order=("a", "b")) == done
+
+
+@pytest.mark.parametrize("body", [as_they_come, through_a_queue], ids=lambda body: body.__name__)
+def test_another_order_is_refused_before_it_does_harm(body: Body) -> None:
+    """Results arrived the other way round in the first run; replays do not know that."""
+    world = World(in_flight="again")
+    world.run(flow(body), order=("b", "a"), arrivals=3)
+    completed = [body["shown"] for what, step, body in world.entries() if what == "index"]
+    before = list(world.effects)
+    outcome = world.run(flow(body), order=("a", "b"))
+    assert outcome is not None
+    if outcome.state != "completed":
+        assert outcome.reason in ("run_admission_conflict", "serial_replay_order_mismatch")
+    assert completed
+    assert not {effect for effect in world.effects[len(before) :] if effect in before and effect != "b"}
+
+
+def test_a_call_that_is_counted_in_one_run_only_is_refused() -> None:
+    """Whether somebody has to wait for a lock depends on arrivals; the call behind it is the same one all the same."""
+
+    @flow
+    async def locked(f: Handle) -> Any:
+        lock = asyncio.Lock()
+
+        async def branch(name: str) -> Any:
+            await f.llm(name)
+            async with lock:
+                return await f.run([f"{name} locked"])
+
+        return await asyncio.gather(branch("a"), branch("b"))
+
+    world = World(in_flight="again")
+    assert world.run(locked, order=("a", "a locked", "b", "b locked"), arrivals=3) is None
+    assert set(ids(world)) == {"a", "b", "a locked", "b locked"} or len(ids(world)) == 4
+    before = list(world.effects)
+    outcome = world.run(locked)
+    assert outcome is not None
+    assert (outcome.state, outcome.reason) == ("refused", "serial_replay_order_mismatch")
+    assert "its place is journaled" in outcome.message or "in this place is journaled" in outcome.message
+    assert world.effects == before
+
+
+def test_a_timer_that_runs_out_makes_the_order_unknown() -> None:
+    """Whether it does is not the flow's to know; until then nothing is counted."""
+
+    @flow
+    async def limited(f: Handle) -> Any:
+        before = await f.llm("before")
+        try:
+            await asyncio.wait_for(ask(f, "slow"), 0)
+        except TimeoutError:
+            return [before, await f.run(["instead"])]
+        raise AssertionError
+
+    world = World()
+    outcome = world.run(limited)
+    assert outcome is not None
+    assert outcome.value == ["result of before", "result of instead"]
+    assert ids(world)["before"].startswith("llm-after-")
+    assert "run-1" in [step for _, step, _ in world.entries()]
