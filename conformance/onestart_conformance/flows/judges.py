@@ -109,7 +109,7 @@ class Judges:
         world, name = self.world, self.world.name(effect.placed)
         alike = [e for e in world.effects if world.name(e.placed) == name]
         many = sum(world.name(placed) == name for placed in world.plan.program.calls())
-        finished = sum(self.done.get(e.step) == name for e in alike)
+        finished = len({e.step for e in alike if self.done.get(e.step) == name})
         if alike and (finished >= max(many, 1) or (world.plan.in_flight != "again" and len(alike) >= max(many, 1))):
             why = "has its result on record" if finished else "was under way and its worker holds it"
             self._object(
