@@ -141,9 +141,7 @@ class Attempt:
 
     def _worker(self) -> Worker:
         plan = self.world.plan
-        return Worker(
-            self._carry_out, in_flight=plan.in_flight, look_up=self._look_up, slots=plan.slots or None
-        )
+        return Worker(self._carry_out, in_flight=plan.in_flight, look_up=self._look_up, slots=plan.slots or None)
 
     async def _carry_out(self, call: Call) -> str:
         await self.passed()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -27,6 +27,8 @@ from onestart_conformance.flows.program import (
 
 CAUGHT = "caught"
 NAME = "program"
+
+Work = Callable[[], Coroutine[Any, Any, list[Any]]]
 
 
 class Witness(Protocol):
@@ -159,14 +161,13 @@ class Author:
             case _:
                 return await self._as_they_end(f, fan, position, bodies)
 
-    async def _as_they_end(
-        self, f: Handle, fan: Fan, position: str, bodies: list[Callable[[], Coroutine[Any, Any, list[Any]]]]
-    ) -> list[Any]:
-        async def numbered(number: int, body: Callable[[], Coroutine[Any, Any, list[Any]]]) -> tuple[int, list[Any]]:
+    async def _as_they_end(self, f: Handle, fan: Fan, position: str, bodies: Sequence[Work]) -> list[Any]:
+        async def numbered(number: int, body: Work) -> tuple[int, list[Any]]:
             return number, await body()
 
         values: dict[int, Any] = {}
-        for ended in asyncio.as_completed([numbered(number, body) for number, body in enumerate(bodies)]):
+        tasks = [asyncio.create_task(numbered(number, body)) for number, body in enumerate(bodies)]
+        for ended in asyncio.as_completed(tasks):
             number, value = await ended
             follow = after_each(position, number)
             placed = Placed(follow.position, Call(fan.each, follow.call.label))

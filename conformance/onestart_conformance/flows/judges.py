@@ -75,6 +75,8 @@ class Judges:
                 f"{placed.identity} is awaited after {told.refused.identity} was refused, and gives {value!r}",
                 _latch(told, placed, told.ids[placed.position]),
             )
+        if placed.call.kind in ("hook", "dispatch") and self.world.plan.changed is not None:
+            return  # what it came to before the change is what it came to
         try:
             expected = value_of_call(placed, self.world.name)
         except FailsError:
@@ -88,9 +90,8 @@ class Judges:
             if told.refused is None:
                 told.refused = placed
                 self.world.note(told.number, f"{placed.identity} is refused: {error}")
-        elif isinstance(error, StepFailedError):
-            if not _may_fail(placed, error, self.world):
-                self._object(DELIVERY, f"{placed.identity} fails with {error.diagnostic!r}", self._mixed(told, placed))
+        elif isinstance(error, StepFailedError) and not _may_fail(placed, error, self.world):
+            self._object(DELIVERY, f"{placed.identity} fails with {error.diagnostic!r}", self._mixed(told, placed))
 
     def starts(self, told: Told, effect: Effect, call: Carried) -> None:
         """A worker is asked to carry something out."""
@@ -100,7 +101,7 @@ class Judges:
             self._object(ADMISSION, f"{step} is carried out before it is indexed", "index-at-admission")
         elif recorded != digest(call.spec):
             self._object(ADMISSION, f"{step} is carried out with another spec than is recorded", "spec-bound")
-        if told.refused is not None and step not in told.indexed:
+        if told.refused is not None and step not in told.indexed and placed.position not in told.waiting:
             what = f"{placed.identity} is carried out after {told.refused.identity} was refused"
             self._object(ADMISSION, what, _latch(told, placed, step))
         self._judge_effect(effect, step)
@@ -163,7 +164,7 @@ class Judges:
             self.holders.setdefault((parent.scope, parent.ordinal), Holder(parent, "child"))
         if "spec" in entry.body:
             self.specs.setdefault(entry.step, entry.body["spec"])
-        if entry.what == "index":
+        if entry.what in ("index", "again"):
             told.indexed.add(entry.step)
         if entry.what == "wait" and entry.step in told.placed:
             self.questions.setdefault(entry.step, told.placed[entry.step])
@@ -229,7 +230,7 @@ def _may_fail(placed: Placed, error: StepFailedError, world: World) -> bool:
     try:
         value_of_call(placed, world.name)
     except FailsError as fails:
-        return str(fails) in error.diagnostic
+        return str(fails) in error.diagnostic or placed.call.kind == "dispatch"
     return False
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from onestart.flow import Outcome
 from onestart.flow.identity import parse
-from onestart_conformance.flows.program import Call, Fan, Placed, Program, blocks_of, parts
+from onestart_conformance.flows.program import Call, Fan, Placed, Program, Saved, blocks_of, parts
 from onestart_conformance.flows.reference import FailsError, value_of_block
 from onestart_conformance.flows.world import Told, World
 from onestart_conformance.judgement import CRASH, Objection
@@ -41,8 +41,12 @@ def judge_outcome(world: World, told: Told) -> None:
 
 def _judge_value(world: World, told: Told, outcome: Outcome) -> Objection | None:
     plan = world.plan
+    came = next((t.number for t in world.told if any(e.what == "complete" for e in t.wrote)), told.number)
+    program = plan.program_of(came)
+    if plan.changed is not None and any(p.call.kind in ("hook", "dispatch") for p in plan.program.calls()):
+        return None  # what a hook or a child came to before the change is what it came to
     try:
-        expected: Any = value_of_block(plan.program_of(told.number).block, "", world.name)
+        expected: Any = value_of_block(program.block, "", world.name)
     except FailsError as fails:
         return None if outcome.state == "failed" else Objection(VALUE, f"it completes, and {fails} fails")
     if outcome.state == "failed":
@@ -58,25 +62,30 @@ def _judge_value(world: World, told: Told, outcome: Outcome) -> Objection | None
 
 def unreached(world: World, told: Told) -> Iterator[str]:
     """Steps of earlier attempts that this one has not asked for, and no hook or child that it replayed contains."""
-    settled = {entry.step for entry in world.journal() if entry.what in ("done", "verdict")}
+    journal = world.journal()
+    settled = {entry.step for entry in journal if entry.what in ("done", "verdict")}
+    bodies = {entry.step: entry.body for entry in journal if entry.what in ("index", "wait") or "kind" in entry.body}
     for earlier in world.told[: told.number]:
         for entry in earlier.wrote:
             if entry.what not in ("index", "wait", "done") or entry.step in told.placed:
                 continue
-            parsed = parse(entry.step)
             placed = earlier.placed.get(entry.step)
-            around = _around(entry.body, parsed.scope if parsed else "")
+            around = _around(bodies, entry.step)
             if placed is not None and not any(step in told.placed and step in settled for step in around):
                 yield entry.step
 
 
-def _around(body: dict[str, Any], scope: str) -> Iterator[str]:
-    if "within" in body:
-        yield body["within"]
-    while scope:
-        yield scope
-        parsed = parse(scope)
-        scope = parsed.scope if parsed else ""
+def _around(bodies: Mapping[str, Mapping[str, Any]], step: str) -> Iterator[str]:
+    """The hooks and dispatches that a step is part of."""
+    while step:
+        if "within" in bodies.get(step, {}):
+            hook = str(bodies[step]["within"])
+            yield hook
+            yield from _around(bodies, hook)
+        parsed = parse(step)
+        step = parsed.scope if parsed else ""
+        if step:
+            yield step
 
 
 def _judge_refusal(world: World, told: Told, outcome: Outcome) -> Objection | None:
@@ -96,8 +105,9 @@ def _judge_refusal(world: World, told: Told, outcome: Outcome) -> Objection | No
 
 def _judge_held(world: World, outcome: Outcome) -> Objection | None:
     done = {entry.step for entry in world.journal() if entry.what == "done"}
+    indexed = {entry.step for entry in world.journal() if entry.what == "index"}
     for step, why in outcome.held.items():
-        if step in done or world.plan.in_flight == "again" or not any(e.step == step for e in world.effects):
+        if step in done or world.plan.in_flight == "again" or step not in indexed:
             return Objection(VALUE, f"{step} is held, and was not under way: {why}")
     return None
 
@@ -142,15 +152,8 @@ def _settled(world: World, number: int) -> list[str]:
 
 
 def hooks_beside(program: Program) -> bool:
-    """Whether a hook with steps of its own runs beside others: past it a counted resume need not find its way."""
-    return any(
-        isinstance(part, Fan) and any(isinstance(p, Call) and p.kind == "hook" and p.body for p in _deep(part))
-        for part in parts(program.block)
-    )
-
-
-def _deep(part: Fan) -> Iterator[Any]:
-    for _, block in blocks_of(part, ""):
-        for inner in parts(block):
-            yield inner
-            yield getattr(inner, "call", inner)
+    """Whether a hook runs beside others: its verdict counts their steps, so a counted resume need not get past it."""
+    fans = (part for part in parts(program.block) if isinstance(part, Fan))
+    inner = (part for fan in fans for _, block in blocks_of(fan, "") for part in parts(block))
+    calls = (part.call if isinstance(part, Saved) else part for part in inner)
+    return any(isinstance(call, Call) and call.kind == "hook" for call in calls)

@@ -108,7 +108,7 @@ async def _answering(world: World, wait: str, value: str) -> None:
 
 
 def _alone(work: Coroutine[Any, Any, None]) -> None:
-    loop = FlowLoop()
+    loop = FlowLoop()  # type: ignore[abstract]
     task = loop.create_task(work)
     loop.rest()
     task.result()

@@ -75,9 +75,10 @@ class Noted:
 class Told:
     """What was seen of one attempt.
 
-    asked: calls in the order in which the author made them. ids: of those that were declared, by position. refused:
-    whether the author has been refused. waiting: calls that were awaited before that. ticks: what has reached the world, by name.
-    arrived: calls in the order in which their effects ended. wrote: entries of the journal.
+    asked: calls in the order in which the author made them. ids: of those that were declared, by position; placed: the
+    other way round. refused: the first call that was. waiting: calls that were awaited before that. arrived: calls in
+    the order in which their effects ended. wrote: entries of the journal. choices: of how many open effects which one
+    ended. ticks: what has reached the world, by name.
     """
 
     number: int
@@ -116,8 +117,10 @@ class World:
             self.objection = objection
 
     def name(self, placed: Placed) -> str:
-        """What a result belongs to: with counted ids, calls that ask for the same cannot be told from each other."""
-        return placed.identity if self.plan.version >= 3 else placed.likeness
+        """What a result belongs to: with counted ids, or when the text has changed, calls that ask for the same cannot
+        be told from each other.
+        """
+        return placed.identity if self.plan.version >= 3 and self.plan.changed is None else placed.likeness
 
     def journal(self) -> list[Entry]:
         """The entries of the flow's journal, oldest first."""
