@@ -109,6 +109,8 @@ class Judges:
     def _judge_effect(self, effect: Effect, step: str) -> None:
         world, name = self.world, self.world.name(effect.placed)
         alike = [e for e in world.effects if world.name(e.placed) == name]
+        if world.plan.changed is not None:
+            alike = [e for e in alike if e.step == step]  # elsewhere in a changed text it may be another call
         many = sum(world.name(placed) == name for placed in world.plan.program.calls())
         finished = len({e.step for e in alike if self.done.get(e.step) == name})
         if alike and (finished >= max(many, 1) or (world.plan.in_flight != "again" and len(alike) >= max(many, 1))):

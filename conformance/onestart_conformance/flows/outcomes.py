@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from typing import Any
 
+from onestart.command import canonical
 from onestart.flow import Outcome
 from onestart.flow.identity import parse
+from onestart.records import Step as Entry
 from onestart_conformance.flows.program import Call, Fan, Placed, Program, Saved, blocks_of, parts
 from onestart_conformance.flows.reference import FailsError, value_of_block
 from onestart_conformance.flows.world import Told, World
@@ -139,6 +142,46 @@ def in_order(world: World, told: Told) -> bool:
         if len(now) >= len(known):
             history = earlier.asked
     return True
+
+
+def comparable(world: World) -> bool:
+    """Whether a run without a stop, with results in the same order, has to leave the same journal."""
+    plan, last = world.plan, world.told[-1]
+    completed = last.outcome is not None and last.outcome.state == "completed" and bool(last.wrote)
+    cut = any(told.outcome is None for told in world.told)
+    stalls = any(stop is not None and stop.stalls for stop in plan.stops)
+    if not (completed and cut) or stalls or plan.changed is not None or any(c.call.fails for c in plan.program.calls()):
+        return False
+    return all(in_order(world, told) for told in world.told) and not hooks_beside(plan.program)
+
+
+def done_order(world: World) -> list[Placed]:
+    """Calls in the order in which their results were recorded."""
+    return [
+        told.placed[entry.step]
+        for told in world.told
+        for entry in told.wrote
+        if entry.what == "done" and entry.step in told.placed
+    ]
+
+
+def judge_journals(world: World, through: World) -> Objection | None:
+    """Whether a resume in order has written byte for byte what a run without a stop writes."""
+    if through.objection is not None:
+        return through.objection
+    here, there = (list(map(_bytes, filter(_kept, w.journal()))) for w in (world, through))
+    for number, (one, other) in enumerate(zip_longest(here, there)):
+        if one != other:
+            return Objection(ORDER, f"entry {number + 1} of the resumed journal is {one}, without a stop it is {other}")
+    return None
+
+
+def _kept(entry: Entry) -> bool:
+    return entry.what not in ("attempt", "ended", "again")
+
+
+def _bytes(entry: Entry) -> str:
+    return f"{entry.what} {entry.step} {canonical(entry.body, 'an entry')}"
 
 
 def _settled(world: World, number: int) -> list[str]:

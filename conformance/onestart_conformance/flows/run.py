@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
+
+from attrs import evolve
 
 from onestart.flow import Flows, Outcome
 from onestart_conformance.flows.attempt import Attempt, Gate
 from onestart_conformance.flows.judges import Judges
 from onestart_conformance.flows.loop import FlowLoop
-from onestart_conformance.flows.outcomes import judge_outcome
+from onestart_conformance.flows.outcomes import comparable, done_order, judge_journals, judge_outcome
 from onestart_conformance.flows.plan import Plan
 from onestart_conformance.flows.reference import answer_to
 from onestart_conformance.flows.world import LEASE, ROOT, Told, World
@@ -38,6 +40,26 @@ def play(plan: Plan, choose: Choose | None = None) -> World:
         for attempt in lives:
             attempt.end()
     return world
+
+
+def examined(plan: Plan) -> World:
+    """Play a plan, and where every attempt kept to the order compare its journal with that of a run without a stop."""
+    world = play(plan)
+    if world.objection is None and comparable(world):
+        arrived = [placed.position for placed in done_order(world)]
+        through = play(evolve(plan, stops=()), _in_order_of(arrived))
+        world.object_to(judge_journals(world, through))
+    return world
+
+
+def _in_order_of(positions: Sequence[str]) -> Choose:
+    rank = {position: number for number, position in enumerate(positions)}
+
+    def choose(told: Told, gates: list[Gate]) -> int:
+        ranks = [rank.get(gate.effect.placed.position, len(rank)) for gate in gates]
+        return ranks.index(min(ranks))
+
+    return choose
 
 
 def _attempt(attempt: Attempt, lives: list[Attempt], choose: Choose) -> None:

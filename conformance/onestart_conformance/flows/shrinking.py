@@ -9,7 +9,7 @@ from attrs import evolve
 from onestart_conformance.flows.drawing import smaller
 from onestart_conformance.flows.plan import Order, Plan, Stop
 from onestart_conformance.flows.program import Program
-from onestart_conformance.flows.run import play
+from onestart_conformance.flows.run import examined
 from onestart_conformance.flows.world import World
 from onestart_conformance.judgement import Objection
 from onestart_conformance.runs import same
@@ -19,13 +19,13 @@ MOST_PLAYS = 1500
 
 def shrink(plan: Plan, wanted: Objection) -> World:
     """The smallest plan that can be reached by taking away one thing after the other, played."""
-    best, plays = play(plan), 0
+    best, plays = examined(plan), 0
     found = True
     while found and plays < MOST_PLAYS:
         found = False
         for candidate in candidates(best.plan):
             plays += 1
-            world = play(candidate)
+            world = examined(candidate)
             if same(world.objection, wanted):
                 best, found = world, True
                 break

@@ -81,9 +81,8 @@ class Root:
         return self.journal is not None and step in self.journal.index
 
     def known(self, step: str) -> bool:
-        """Whether an earlier attempt has recorded anything of the step."""
-        journal = self.journal
-        return journal is not None and (step in journal.index or step in journal.waits or step in journal.children)
+        """Whether an earlier attempt has recorded the step."""
+        return self.journal is not None and (step in self.journal.index or step in self.journal.waits)
 
     def slot(self, kind: str) -> AbstractAsyncContextManager[object]:
         """One of the places for steps of this kind."""
