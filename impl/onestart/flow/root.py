@@ -19,6 +19,7 @@ from onestart.flow.errors import (
     BadFlowError,
     EndedError,
     LeaseLostError,
+    RefusedError,
     StoreLostError,
     UnknownKindError,
 )
@@ -80,6 +81,10 @@ class Root:
         """Whether an earlier attempt has admitted the step."""
         return self.journal is not None and step in self.journal.index
 
+    def known(self, step: str) -> bool:
+        """Whether an earlier attempt has recorded the step."""
+        return self.journal is not None and (step in self.journal.index or step in self.journal.waits)
+
     def slot(self, kind: str) -> AbstractAsyncContextManager[object]:
         """One of the places for steps of this kind."""
         slots = self.workers[kind].slots
@@ -126,7 +131,19 @@ class Root:
             return Decision(True, f"flow_{what}", entry, {"root": self.id, "step": step, **body})
 
         if not await self.outside.step(self.strand, decide):
-            raise self.latch.refuse(LeaseLostError(f"another driver has taken {self.id!r} over"))
+            raise self._lost()
+
+    async def check_lease(self) -> None:
+        """Raises LeaseLostError if another driver has taken over."""
+
+        def decide(view: View) -> Decision[bool]:
+            return Decision(leases.holds(view, strand=self.strand, outside=self.outside))
+
+        if not await self.outside.step(self.strand, decide):
+            raise self._lost()
+
+    def _lost(self) -> RefusedError:
+        return self.latch.refuse(LeaseLostError(f"another driver has taken {self.id!r} over"))
 
     async def execute(self, step: Effect) -> Ended | None:
         """What a worker makes of the step; None if nobody knows how far an earlier execution got."""

@@ -24,11 +24,15 @@ MOST_SPEC = 1 << 20
 
 @define(eq=False)
 class Scope:
-    """name: the dispatch's id, empty for the root. counter: of the steps whose place is not known."""
+    """name: the dispatch's id, empty for the root. counter: of the steps whose place is not known.
+
+    open: those among them that are declared and not on record, with the digests of their specs.
+    """
 
     root: Root
     name: str = ""
     counter: int = 0
+    open: dict[str, str] = field(factory=dict)
     guard: Guard | None = field(init=False)
     tally: Tally = field(factory=Tally)
 
@@ -56,7 +60,14 @@ class Scope:
             raise BadFlowError(f"{asked.step} takes {len(text)} bytes; keep it below {MOST_SPEC} and pass a reference")
         if self.guard is not None:
             self.guard.check(asked)
+        if not asked.id.after and not self.root.known(asked.step):
+            self.open[asked.step] = asked.spec
         return asked, line
+
+    def declared(self, step: str) -> dict[str, str]:
+        """A step goes on record: what else has an ordinal by now that nothing on record shows."""
+        self.open.pop(step, None)
+        return dict(self.open)
 
     def marker(self, line: Line) -> StepId:
         """The id of the completion marker, which reads the counter and does not advance it."""
