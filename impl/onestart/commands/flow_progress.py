@@ -36,7 +36,7 @@ class Progress:
         told = _TOLD.get(event.action)
         if told is not None:
             with suppress(OSError):
-                told(self, event.details["step"], event.details)
+                told(self, event.details["step"], event.details["body"])
 
     def say(self, text: str) -> None:
         """A line of its own."""

@@ -225,6 +225,11 @@ _NOTES = {
 }
 
 
+def told(entry: Step) -> dict[str, Any]:
+    """What an event tells of an entry: all of it."""
+    return {"root": entry.key, "what": entry.what, "step": entry.step, "body": entry.body}
+
+
 def shown(text: str, most: int = 100) -> str:
     """A spec's JSON for people, cut if it is long."""
     return text if len(text) <= most else f"{text[:most]}..."

@@ -25,7 +25,7 @@ from onestart.flow.errors import (
 )
 from onestart.flow.execution import Execution
 from onestart.flow.identity import CAUSAL
-from onestart.flow.journal import Ended, Journal
+from onestart.flow.journal import Ended, Journal, told
 from onestart.flow.latch import Latch
 from onestart.flow.line import Line
 from onestart.flow.tasks import FlowFuture, FlowTask, known
@@ -128,7 +128,7 @@ class Root:
         def decide(view: View) -> Decision[bool]:
             if not leases.holds(view, strand=self.strand, outside=self.outside):
                 return Decision(False)
-            return Decision(True, f"flow_{what}", entry, {"root": self.id, "step": step, **body})
+            return Decision(True, f"flow_{what}", entry, told(entry))
 
         if not await self.outside.step(self.strand, decide):
             raise self._lost()
