@@ -129,7 +129,7 @@ def test_a_refusal_names_what_is_where() -> None:
 
 def test_both_specs_are_named() -> None:
     outcome, effects, _ = resumed(body_of("run a", "llm b"), body_of("run a", "llm now"), arrivals=1)
-    assert '{"prompt": "b"}, but this resume asks for {"prompt": "now"}' in outcome.message
+    assert '{"prompt":"b"}, but this resume asks for {"prompt":"now"}' in outcome.message
     assert effects == []
 
 

@@ -41,7 +41,7 @@ class Progress:
         told = _TOLD.get(event.action)
         if told is not None:
             with suppress(OSError):
-                told(self, event.details.get("step", ""), event.details)
+                told(self, event.details.get("step", ""), event.details.get("body", {}))
 
     def knows(self, journal: Journal) -> None:
         """What steps of earlier attempts were given."""

@@ -25,7 +25,7 @@ from onestart.flow.errors import (
 from onestart.flow.execution import Execution, StepExecutor
 from onestart.flow.handle import Handle
 from onestart.flow.identity import LEGACY
-from onestart.flow.journal import Journal, read
+from onestart.flow.journal import Journal, read, told
 from onestart.flow.outcome import Outcome, Question
 from onestart.flow.root import Root
 from onestart.flow.scope import Scope
@@ -33,7 +33,6 @@ from onestart.flow.tasks import FlowTask, factory
 from onestart.leases import Renewal
 from onestart.outside import Decision, Outside, Strand
 from onestart.ports import View
-from onestart.records import Record
 from onestart.records import Step as Entry
 
 
@@ -104,11 +103,12 @@ class Driver:
                 self._check(journal)
             if journal is not None and journal.complete is not None:
                 return Decision(journal)
-            return Decision(journal, "flow_begin", self._entry(journal), {"root": self.root})
+            entry = self._entry(journal)
+            return Decision(journal, "flow_begin", entry, told(entry))
 
         return await self.outside.step(self.strand, decide)
 
-    def _entry(self, journal: Journal | None) -> Record:
+    def _entry(self, journal: Journal | None) -> Entry:
         task, token = self.strand.task, self.strand.token
         if journal is None:
             body = {"flow": self.flow.name, "version": self.version, "arguments": list(self.arguments)}

@@ -15,7 +15,7 @@ from onestart.answers import Answer, Outcome, Reason
 from onestart.chain import Chain
 from onestart.command import Command
 from onestart.flow.definition import NEVER, Call, Known, Worker
-from onestart.flow.errors import AdmissionConflictError
+from onestart.flow.errors import AdmissionConflictError, RefusedError
 from onestart.flow.identity import admission_key
 from onestart.flow.journal import Ended
 from onestart.ports import CannotTellError, Order
@@ -33,13 +33,13 @@ class StepExecutor:
     """The chain's executor: workers' functions as tasks of this process. context: what they run in."""
 
     context: Context
-    _expected: dict[str, tuple[Call, Worker]] = field(factory=dict)
+    _expected: dict[str, tuple[Root, Call, Worker]] = field(factory=dict)
     _running: dict[str, asyncio.Task[Any]] = field(factory=dict)
     _known: dict[str, Known] = field(factory=dict)
 
-    def expect(self, call: Call, worker: Worker) -> None:
+    def expect(self, root: Root, call: Call, worker: Worker) -> None:
         """Say what a key stands for, before it is submitted."""
-        self._expected[call.key] = (call, worker)
+        self._expected[call.key] = (root, call, worker)
 
     def started(self, key: str) -> asyncio.Task[Any] | None:
         """What this process runs under the key."""
@@ -51,9 +51,9 @@ class StepExecutor:
         self._known.pop(key, None)
 
     async def start(self, order: Order) -> None:
-        call, worker = self._expected[order.key]
         loop = asyncio.get_running_loop()
-        self._running[order.key] = asyncio.Task(_awaited(worker, call), loop=loop, context=self.context.copy())
+        work = _carried_out(*self._expected[order.key])
+        self._running[order.key] = asyncio.Task(work, loop=loop, context=self.context.copy())
 
     async def look_up(self, key: str, task: str, token: int) -> bool:
         """Raises CannotTellError unless this process has started it, or the worker can be asked."""
@@ -65,7 +65,7 @@ class StepExecutor:
         """What the worker knows of an earlier execution: `Known`, or `NEVER`. Raises CannotTellError."""
         if key in self._known:
             return self._known[key]
-        call, worker = self._expected[key]
+        _, call, worker = self._expected[key]
         if worker.in_flight != "ask" or worker.look_up is None:
             raise CannotTellError("the worker does not look up what was under way")
         found = await worker.look_up(call)
@@ -97,7 +97,7 @@ class Execution:
         again = root.journal.again.get(step.id, 0) if root.journal is not None else 0
         while True:
             call = Call(admission_key(root.id, step.id, again), root.id, step.id, step.asked.id.kind, step.spec)
-            self.executor.expect(call, step.worker)
+            self.executor.expect(root, call, step.worker)
             try:
                 answer = await self._submit(root, step, call)
                 ended = await self._outcome(root, step, call, answer)
@@ -106,6 +106,7 @@ class Execution:
             if ended is not None or step.id in root.held:
                 return ended
             again += 1
+            root.latch.check()
             await root.append("again", step.id, {"number": again})
 
     async def _submit(self, root: Root, step: Effect, call: Call) -> Answer:
@@ -135,6 +136,8 @@ class Execution:
     async def _result(self, root: Root, step: Effect, running: asyncio.Task[Any]) -> Ended:
         try:
             return Ended(root.plain(await running, f"the result of {step.id}"))
+        except RefusedError:
+            raise
         except Exception as error:
             return Ended(failed=f"{type(error).__name__}: {error}")
 
@@ -154,5 +157,7 @@ class Execution:
         return None
 
 
-async def _awaited(worker: Worker, call: Call) -> Any:
+async def _carried_out(root: Root, call: Call, worker: Worker) -> Any:
+    """A driver that has stood still may have been taken over by now, and the step with it."""
+    await root.check_lease()
     return await worker.function(call)

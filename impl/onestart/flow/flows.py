@@ -18,7 +18,7 @@ from onestart.flow.driver import Driver, lease_of
 from onestart.flow.errors import BadFlowError, WaitError
 from onestart.flow.execution import StepExecutor
 from onestart.flow.identity import LATEST, SERIAL
-from onestart.flow.journal import Journal, read
+from onestart.flow.journal import Journal, read, told
 from onestart.flow.outcome import Outcome
 from onestart.flow.programs import RUN
 from onestart.outside import Decision, Outside, Strand
@@ -107,7 +107,7 @@ class Flows:
                 same = canonical(found.value, "the answer") == canonical(value, "the answer")
                 return Decision("" if same else f"{wait!r} of {root!r} is answered already")
             entry = Entry(root, lease_of(root), "answer", wait, 0, {"value": value, "by": by})
-            return Decision("", "flow_answer", entry, {"root": root, "step": wait, "value": value, "by": by})
+            return Decision("", "flow_answer", entry, told(entry))
 
         problem = await self._outside.step(Strand(0, root, lease_of(root)), decide)
         if problem:

@@ -76,7 +76,7 @@ class Guard:
         """A replayed verdict takes the counter past what the hook's own body took, and past nothing else."""
         for ordinal in range(counter + 1, after_step + 1):
             holder = self.holders.get(ordinal)
-            if holder is None or holder[0] in self.claimed or self._within(holder[0], hook):
+            if holder is None or holder[0] in self.claimed or hook in self._around(holder[0]):
                 continue
             raise self.latch.refuse(
                 OrderMismatchError(
@@ -132,6 +132,8 @@ class Guard:
                     f"step {asked.step!r} is journaled with {indexed.shown}, but this resume asks for {asked.shown}"
                 )
             )
+        if indexed is None and self.journal.declared.get(asked.step, asked.spec) != asked.spec:
+            raise self._mismatch(asked.id, f"{asked.step!r} was declared with another spec than {asked.shown}")
 
     def _check_question(self, asked: Asked, wait: Wait) -> None:
         if wait.digest and wait.digest != asked.spec:
@@ -140,23 +142,25 @@ class Guard:
     def _mismatch(self, attempted: StepId, journaled: str) -> RefusedError:
         return self.latch.refuse(OrderMismatchError(f"{journaled}, but this resume reached it with {attempted.kind}"))
 
-    def _within(self, step: str, hook: str) -> bool:
-        indexed: Indexed | None = self.journal.index.get(step)
-        return indexed is not None and indexed.within == hook
+    def _around(self, step: str) -> Iterator[str]:
+        """The hooks that a step is part of, innermost first."""
+        held: Indexed | Wait | None = self.journal.index.get(step) or self.journal.waits.get(step)
+        while held is not None and held.within:
+            yield held.within
+            held = self.journal.index.get(held.within)
 
     def _unclaimed(self) -> Iterator[str]:
         for step in (*self.journal.index, *self.journal.waits):
             parsed = parse(step)
             if parsed is None or parsed.scope != self.scope or parsed.kind == MARKER or step in self.claimed:
                 continue
-            indexed = self.journal.index.get(step)
-            if indexed is None or indexed.within not in self.claimed:
+            if self.claimed.isdisjoint(self._around(step)):
                 yield step
 
 
 def _holders(journal: Journal, scope: str) -> Iterator[tuple[int, tuple[str, str]]]:
-    """Indexed steps, parked questions, and dispatches that have left something: an ordinal, its step and its kind."""
-    for step in (*journal.index, *journal.waits, *journal.children):
+    """Declared and indexed steps, questions, dispatches that have left something: an ordinal, its step and its kind."""
+    for step in (*journal.declared, *journal.index, *journal.waits, *journal.children):
         parsed = parse(step)
         if parsed is not None and parsed.scope == scope and not parsed.after:
             yield parsed.ordinal, (step, parsed.kind)

@@ -3,7 +3,8 @@
 what          step        body
 `root`                    flow, version, arguments: how it began
 `attempt`                 number: a driver has taken it up again
-`index`       admitted    kind, spec, shown; where it stands: after and closed, or place if it counts; within
+`index`       admitted    kind, spec, shown; where it stands: after and closed, or place if it counts; within;
+                      declared: what counted before and is not on record yet
 `again`       in flight   number: its executor said that it may run again
 `done`        completed   result, or failed: the diagnostic
 `wait`        parked      question, to, digest, and where it stands
@@ -17,11 +18,10 @@ An entry is never changed. Source: serial ordinals, "The fix".
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from onestart.flow.errors import JournalError, NewerJournalError
 from onestart.flow.identity import LATEST, LEGACY, parse
@@ -53,7 +53,7 @@ class Ended:
 
 @frozen
 class Wait:
-    """A question that a flow is parked on. answered: whether there is an answer; value: that."""
+    """A question that a flow is parked on. answered: whether there is an answer; value: that. within: see `Indexed`."""
 
     step: str
     question: str
@@ -62,6 +62,7 @@ class Wait:
     answered: bool = False
     value: Any = None
     by: str = ""
+    within: str = ""
 
 
 @frozen
@@ -78,6 +79,7 @@ class Journal:
     """What earlier attempts have left. widths: how many calls and forks there were after a frontier that was left.
 
     places: of steps, by where they stand. children: ids of dispatches under which something is recorded.
+    declared: steps that had an ordinal before they were on record, with the digests of their specs.
     """
 
     root: str
@@ -93,6 +95,7 @@ class Journal:
     widths: dict[tuple[str, str], Counts] = field(factory=dict)
     places: dict[Place, str] = field(factory=dict)
     children: set[str] = field(factory=set)
+    declared: dict[str, str] = field(factory=dict)
     complete: Ended | None = None
     last: Mapping[str, Any] = field(factory=dict)
 
@@ -164,13 +167,14 @@ def _done(journal: Journal, step: str, body: Mapping[str, Any]) -> None:
 
 
 def _wait(journal: Journal, step: str, body: Mapping[str, Any]) -> None:
-    journal.waits[step] = Wait(step, body["question"], body["to"], body.get("digest", ""))
+    within = body.get("within", "")
+    journal.waits[step] = Wait(step, body["question"], body["to"], body.get("digest", ""), within=within)
     _stand(journal, step, body)
 
 
 def _answer(journal: Journal, step: str, body: Mapping[str, Any]) -> None:
     wait = journal.waits[step]
-    journal.waits[step] = Wait(step, wait.question, wait.to, wait.digest, True, body["value"], body.get("by", ""))
+    journal.waits[step] = evolve(wait, answered=True, value=body["value"], by=body.get("by", ""))
 
 
 def _verdict(journal: Journal, step: str, body: Mapping[str, Any]) -> None:
@@ -195,6 +199,7 @@ def _stand(journal: Journal, step: str, body: Mapping[str, Any]) -> None:
     elif "place" in body:
         after, ordinal = body["place"]
         journal.places[parsed.scope, after, int(ordinal)] = step
+    journal.declared.update(body.get("declared", {}))
     for after, (calls, forks) in body.get("closed", {}).items():
         journal.widths[parsed.scope, after] = (int(calls), int(forks))
 
@@ -220,7 +225,11 @@ _NOTES = {
 }
 
 
-def shown(spec: Mapping[str, Any], most: int = 100) -> str:
-    """A spec for people, cut if it is long."""
-    text = json.dumps(spec, sort_keys=True, ensure_ascii=True)
+def told(entry: Step) -> dict[str, Any]:
+    """What an event tells of an entry: all of it."""
+    return {"root": entry.key, "what": entry.what, "step": entry.step, "body": entry.body}
+
+
+def shown(text: str, most: int = 100) -> str:
+    """A spec's JSON for people, cut if it is long."""
     return text if len(text) <= most else f"{text[:most]}..."

@@ -138,6 +138,8 @@ class Line:
 
     def settle(self) -> None:
         """Join the tasks of the groups that have been left since."""
+        if not self.groups:
+            return
         for group in [g for g in self.groups if getattr(g, "_exiting", False) and not getattr(g, "_tasks", True)]:
             tasks = self.groups.pop(group)
             if getattr(group, "_aborting", False):

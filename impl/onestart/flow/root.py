@@ -19,12 +19,13 @@ from onestart.flow.errors import (
     BadFlowError,
     EndedError,
     LeaseLostError,
+    RefusedError,
     StoreLostError,
     UnknownKindError,
 )
 from onestart.flow.execution import Execution
 from onestart.flow.identity import CAUSAL
-from onestart.flow.journal import Ended, Journal
+from onestart.flow.journal import Ended, Journal, told
 from onestart.flow.latch import Latch
 from onestart.flow.line import Line
 from onestart.flow.tasks import FlowFuture, FlowTask, known
@@ -80,6 +81,10 @@ class Root:
         """Whether an earlier attempt has admitted the step."""
         return self.journal is not None and step in self.journal.index
 
+    def known(self, step: str) -> bool:
+        """Whether an earlier attempt has recorded the step."""
+        return self.journal is not None and (step in self.journal.index or step in self.journal.waits)
+
     def slot(self, kind: str) -> AbstractAsyncContextManager[object]:
         """One of the places for steps of this kind."""
         slots = self.workers[kind].slots
@@ -123,10 +128,22 @@ class Root:
         def decide(view: View) -> Decision[bool]:
             if not leases.holds(view, strand=self.strand, outside=self.outside):
                 return Decision(False)
-            return Decision(True, f"flow_{what}", entry, {"root": self.id, "step": step, **body})
+            return Decision(True, f"flow_{what}", entry, told(entry))
 
         if not await self.outside.step(self.strand, decide):
-            raise self.latch.refuse(LeaseLostError(f"another driver has taken {self.id!r} over"))
+            raise self._lost()
+
+    async def check_lease(self) -> None:
+        """Raises LeaseLostError if another driver has taken over."""
+
+        def decide(view: View) -> Decision[bool]:
+            return Decision(leases.holds(view, strand=self.strand, outside=self.outside))
+
+        if not await self.outside.step(self.strand, decide):
+            raise self._lost()
+
+    def _lost(self) -> RefusedError:
+        return self.latch.refuse(LeaseLostError(f"another driver has taken {self.id!r} over"))
 
     async def execute(self, step: Effect) -> Ended | None:
         """What a worker makes of the step; None if nobody knows how far an earlier execution got."""

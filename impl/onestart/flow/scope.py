@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attrs import define, field
 
-from onestart.command import BadCommandError, canonical, digest
+from onestart.command import BadCommandError, canonical
 from onestart.flow.errors import BadFlowError, RefusedError
 from onestart.flow.guard import Asked, Guard
 from onestart.flow.identity import CAUSAL, MARKER, StepId
@@ -23,11 +24,15 @@ MOST_SPEC = 1 << 20
 
 @define(eq=False)
 class Scope:
-    """name: the dispatch's id, empty for the root. counter: of the steps whose place is not known."""
+    """name: the dispatch's id, empty for the root. counter: of the steps whose place is not known.
+
+    open: those among them that are declared and not on record, with the digests of their specs.
+    """
 
     root: Root
     name: str = ""
     counter: int = 0
+    open: dict[str, str] = field(factory=dict)
     guard: Guard | None = field(init=False)
     tally: Tally = field(factory=Tally)
 
@@ -49,12 +54,20 @@ class Scope:
         task = current()
         line = task.line if task is not None and task.line.tally is self.tally else None
         place = None if line is None else (line.after, line.call())
-        asked = Asked(self._id(kind, line, place), digest(spec), shown(spec), place, self._closed(line))
+        spec_digest = hashlib.sha256(text.encode()).hexdigest()
+        asked = Asked(self._id(kind, line, place), spec_digest, shown(text), place, self._closed(line))
         if len(text) > MOST_SPEC:
             raise BadFlowError(f"{asked.step} takes {len(text)} bytes; keep it below {MOST_SPEC} and pass a reference")
         if self.guard is not None:
             self.guard.check(asked)
+        if not asked.id.after and not self.root.known(asked.step):
+            self.open[asked.step] = asked.spec
         return asked, line
+
+    def declared(self, step: str) -> dict[str, str]:
+        """A step goes on record: what else has an ordinal by now that nothing on record shows."""
+        self.open.pop(step, None)
+        return dict(self.open)
 
     def marker(self, line: Line) -> StepId:
         """The id of the completion marker, which reads the counter and does not advance it."""

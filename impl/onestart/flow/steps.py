@@ -115,6 +115,9 @@ class Step(Coroutine[Any, Any, Any]):
     def standing(self) -> dict[str, Any]:
         """Where the step stands among the others."""
         line, body = self._line, dict[str, Any]()
+        declared = self.scope.declared(self.id)
+        if declared:
+            body["declared"] = declared
         if line is None:
             return body
         if self.root.causal:
@@ -163,9 +166,13 @@ class Human(Step):
             self.replay(future, Ended(wait.value))
             return
         if wait is None:
-            body = {"question": self.spec["question"], "to": self.spec["to"], "digest": self.asked.spec}
-            self.root.spawn(self.root.append("wait", self.id, body | self.standing()), future)
+            self.root.spawn(self._ask(), future)
         self.root.parked[self.id] = (str(self.spec["question"]), str(self.spec["to"]))
+
+    async def _ask(self) -> None:
+        self.root.latch.check()
+        body = {"question": self.spec["question"], "to": self.spec["to"], "digest": self.asked.spec}
+        await self.root.append("wait", self.id, body | self.standing())
 
 
 class Hook(Step):
@@ -224,6 +231,7 @@ class Hook(Step):
         error = task.exception()
         if error is not None:
             raise error
+        self.root.latch.check()
         verdict = task.result()
         body = {"verdict": verdict, "input": self.asked.spec}
         if not self.asked.id.after:

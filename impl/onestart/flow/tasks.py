@@ -19,7 +19,9 @@ from onestart.flow.line import Line
 
 _GATHERING: type = getattr(asyncio.tasks, "_GatheringFuture")  # noqa: B009
 _RELEASE = getattr(asyncio.tasks, "_release_waiter", None)  # in wait_for, up to Python 3.11
-_GATHERED = "gather.<locals>._done_callback"
+_GATHERED = ("asyncio.tasks", "gather.<locals>._done_callback")
+_COMPLETED = ("asyncio.tasks", "as_completed.<locals>._on_completion")
+_OTHERS = (("asyncio.tasks", "_wait.<locals>._on_completion"), _COMPLETED)
 
 Callback = Callable[..., object]
 
@@ -29,7 +31,10 @@ class FlowFuture(asyncio.Future[Any]):
 
 
 class FlowTask(asyncio.Task[Any]):
-    """A task of a flow. waiting: what it is suspended on. begun: whether it has run at all."""
+    """A task of a flow. waiting: what it is suspended on. begun: whether it has run at all.
+
+    others: callbacks by which it hears of several tasks in the order of their ends.
+    """
 
     def __init__(
         self,
@@ -48,6 +53,7 @@ class FlowTask(asyncio.Task[Any]):
         self.waiting: object = None
         self.begun = False
         self.waiters: WeakKeyDictionary[object, FlowTask] = WeakKeyDictionary()
+        self.others: list[Callback] = []
         super().__init__(_Watched(coro, self), loop=loop, name=name, context=context)
         tasks.add(self)
         super().add_done_callback(FlowTask._ended)
@@ -74,6 +80,7 @@ class FlowTask(asyncio.Task[Any]):
         super().add_done_callback(callback, context=context)
 
     def _ended(self) -> None:
+        """One task less: those that are left may all wait for somebody outside."""
         self.tasks.discard(self)
         self.waited()
 
@@ -166,7 +173,17 @@ def known(task: FlowTask, waited: object) -> bool:
     """Whether only the flow's own steps and tasks bring about what the task waits for."""
     if isinstance(waited, FlowTask | FlowFuture | _GATHERING):
         return True
+    if any(_released(callback, waited) for callback in task.others):
+        return True
     return any(getattr(group, "_on_completed_fut", None) is waited for group in task.line.groups)
+
+
+def _released(callback: Callback, waited: object) -> bool:
+    """Whether an aggregate's callback, and no timer beside it, brings about what is waited for."""
+    cells = _cells(callback)
+    if cells.get("timeout_handle") is not None:
+        return False
+    return waited is cells.get("waiter") or waited in getattr(cells.get("done"), "_getters", ())
 
 
 def _joined(task: FlowTask) -> None:
@@ -193,11 +210,25 @@ def _watch(task: FlowTask, callback: Any) -> None:
         asyncio.Task.add_done_callback(task, functools.partial(_mark, callback))
     elif awaiting is not None:
         awaiting.line.unclear("a way of waiting that is not known")
+        if _named(callback) in _OTHERS:
+            awaiting.others.append(callback)
+        if _named(callback) == _COMPLETED and not task.begun:
+            task.line.unclear("it may have been made in any order")  # as_completed makes tasks out of a set
+
+
+def _named(callback: object) -> tuple[str | None, str | None]:
+    return getattr(callback, "__module__", None), getattr(callback, "__qualname__", None)
+
+
+def _cells(callback: Any) -> dict[str, Any]:
+    return {
+        name: cell.cell_contents
+        for name, cell in zip(callback.__code__.co_freevars, callback.__closure__ or (), strict=False)
+    }
 
 
 def _is_gather(callback: object) -> bool:
-    where = getattr(callback, "__module__", None), getattr(callback, "__qualname__", None)
-    return where == ("asyncio.tasks", _GATHERED)
+    return _named(callback) == _GATHERED
 
 
 class _Gathered(_GATHERING):  # type: ignore[misc]
@@ -214,8 +245,7 @@ class _Gathered(_GATHERING):  # type: ignore[misc]
 
 def _mark(callback: Any, _: object = None) -> None:
     """Before a gathering can be done: have it say who awaits it, and those that it is part of."""
-    cells = dict(zip(callback.__code__.co_freevars, callback.__closure__ or (), strict=False))
-    gathering = cells["outer"].cell_contents
+    gathering = _cells(callback)["outer"]
     if type(gathering) is _GATHERING:
         gathering.__class__ = _Gathered
         for other, _context in getattr(gathering, "_callbacks", None) or ():

@@ -1,0 +1,113 @@
+"""What drives of flows have found: each of these hung, was refused, or did something twice."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import flow_runs
+from onestart.flow import Handle, flow
+from onestart.records import Step
+from onestart_conformance.flows.plan import Plan, Stop
+from onestart_conformance.flows.program import Call, Caught, Fan, Program, Saved
+from onestart_conformance.flows.run import play
+from onestart_conformance.flows.world import World
+
+A, B, C = Call("llm", "a"), Call("llm", "b"), Call("llm", "c")
+ASK = Call("human", "ask")
+INNER = Call("hook", "inner", body=(ASK,))
+
+
+def states(world: World) -> list[str]:
+    return ["cut" if told.outcome is None else told.outcome.state for told in world.told]
+
+
+def played(plan: Plan) -> World:
+    world = play(plan)
+    assert world.objection is None, world.objection
+    return world
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_question_in_a_hook_does_not_stand_in_the_way_of_its_verdict(version: int) -> None:
+    """A hook is replayed as one step, with the questions that were asked in it, in hooks within hooks as well."""
+    for hook in (INNER, Call("hook", "outer", body=(INNER, A))):
+        plan = Plan(Program((hook, Call("human", "more"), B)), stops=(None, None, Stop("start b")), version=version)
+        assert states(played(plan)) == ["parked", "parked", "cut", "completed"]
+
+
+@pytest.mark.parametrize("how", ["completed", "tasks", "group"])
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_flow_parks_wherever_it_waits_for_its_own_tasks(how: str, version: int) -> None:
+    """Also where it takes them as they end, which is not a gathering: a driver that waits on is never free again."""
+    plan = Plan(Program((Fan(how, ((ASK,), (A,))),)), version=version)
+    assert states(played(plan)) == ["parked", "refused" if how == "completed" else "completed"]
+
+
+def test_tasks_that_were_made_in_any_order_are_counted() -> None:
+    """as_completed makes tasks out of a set of coroutines: which of them is first is another one in each process."""
+
+    @flow
+    async def any_order(f: Handle) -> None:
+        for ended in asyncio.as_completed([f_of(f, "a"), f_of(f, "b")]):
+            await ended
+
+    async def f_of(f: Handle, label: str) -> None:
+        await f.llm(label)
+
+    world = flow_runs.World()
+    world.run(any_order)
+    indexed = [r.step for r in world.records if isinstance(r, Step) and r.what == "index"]
+    assert indexed == ["llm-1", "llm-2"]
+
+
+def test_a_caught_refusal_gives_no_verdict() -> None:
+    """A hook that goes on after a refusal comes to a verdict that nobody may rely on: it is not recorded."""
+    before = Call("hook", "check", body=(A, B))
+    after = Call("hook", "check", body=(Caught((Call("run", "z"),)),))
+    world = played(Plan(Program((before,)), stops=(Stop("index b"),), changed=Program((after,))))
+    assert states(world) == ["cut", "refused"]
+    assert not [entry for entry in world.journal() if entry.what == "verdict"]
+
+
+def test_a_step_is_not_run_again_after_a_refusal() -> None:
+    """What was under way in another branch when its driver died is left alone once the resume has been refused."""
+    program = Program((Fan("gather", ((A, B), (C,))),))
+    changed = Program((Fan("gather", ((A, Call("run", "z")), (C,))),))
+    world = played(Plan(program, stops=(Stop("end b"),), changed=changed))
+    assert states(world) == ["cut", "refused"]
+    assert [effect.placed.call.label for effect in world.effects] == ["a", "c", "b"]
+
+
+def test_a_question_is_not_asked_after_a_refusal() -> None:
+    """A question that was awaited just before the refusal is not admitted after it."""
+    program = Program((Saved(Call("human", "d"), (Call("human", "e"),)),))
+    changed = Program((Fan("later", ((Call("human", "c"),), (Call("human", "d"),))),))
+    assert states(played(Plan(program, changed=changed, version=2))) == ["parked", "refused"]
+
+
+@pytest.mark.parametrize("in_flight", ["again", "ask", "hold"])
+@pytest.mark.parametrize("more", range(7))
+def test_a_driver_that_stood_still_starts_nothing(in_flight: str, more: int) -> None:
+    """Taken over while it was about to start an effect, it finds out before it does."""
+    plan = Plan(Program((A,)), stops=(Stop("index a", more, stalls=True),), in_flight=in_flight)  # type: ignore[arg-type]
+    world = played(plan)
+    assert not [effect for effect in world.effects if effect.attempt == 0]
+
+
+def test_an_ordinal_that_is_declared_is_held_before_its_step_is_on_record() -> None:
+    """A call that waits to be awaited has its ordinal: another one that comes there first is refused, not run again."""
+    program = Program(
+        (
+            Fan(
+                "gather",
+                ((A, B), (C, Saved(Call("llm", "e"), (Call("helper", "g"),)))),
+            ),
+        )
+    )
+    orders = ((1, 0, 0), ())
+    world = played(Plan(program, orders, (Stop("end g"),), version=2))
+    assert states(world) == ["cut", "refused"]
+    world = played(Plan(program, ((0, 1),), (Stop("end g"),), version=2))
+    assert [effect.placed.call.label for effect in world.effects].count("b") == 1
