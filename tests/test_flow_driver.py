@@ -449,6 +449,24 @@ def test_a_damaged_lease_is_not_taken_for_a_free_one() -> None:
         asyncio.run(attempt())
 
 
+def test_damage_that_may_hide_an_entry_is_reported() -> None:
+    """Nobody can tell whose it was, so it stops nothing and is told of."""
+    from test_jsonl_ledger import Disk, ledger_on
+
+    disk = Disk()
+
+    async def attempt(root: str) -> Outcome:
+        return await Flows(ledger=ledger_on(disk), workers={"llm": Worker(_worker)}).run(flow(short), root)
+
+    assert asyncio.run(attempt("one")).findings == ()
+    path = next(path for path in disk.files if path.endswith("flows.jsonl"))
+    disk.files[path] += b"x" * 50 + b"\n"
+    outcome = asyncio.run(attempt("two"))
+    assert outcome.state == "completed"
+    assert outcome.findings == ("flows.jsonl:5: corrupt, whose it was cannot be told",)
+    assert outcome.to_json()["findings"]
+
+
 def test_a_damaged_journal_is_not_taken_for_a_short_one() -> None:
     """What cannot be read might have been a result."""
     from onestart.flow.journal import read

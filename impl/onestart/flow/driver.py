@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from onestart import evidence, leases
 from onestart.chain import Chain
@@ -34,6 +34,9 @@ from onestart.leases import Renewal
 from onestart.outside import Decision, Outside, Strand
 from onestart.ports import View
 from onestart.records import Step as Entry
+from onestart.records import store_of
+
+STORE = store_of(Entry.kind)
 
 
 @frozen
@@ -58,10 +61,10 @@ class Driver:
         await self._acquire()
         renewal = Renewal(self.outside, self.strand)
         try:
-            journal = await self._begin()
+            journal, findings = await self._begin()
             if journal is not None and journal.complete is not None:
-                return Outcome(self.root, "completed", value=journal.complete.result)
-            return await self._attempt(journal)
+                return Outcome(self.root, "completed", value=journal.complete.result, findings=findings)
+            return evolve(await self._attempt(journal), findings=findings)
         finally:
             await renewal.stop()
             await self._release()
@@ -94,17 +97,18 @@ class Driver:
 
         await self.outside.step(self.strand, decide)
 
-    async def _begin(self) -> Journal | None:
+    async def _begin(self) -> tuple[Journal | None, tuple[str, ...]]:
         """Read the journal, and record the attempt; in the first one there is nothing to read."""
 
-        def decide(view: View) -> Decision[Journal | None]:
+        def decide(view: View) -> Decision[tuple[Journal | None, tuple[str, ...]]]:
+            findings = tuple(str(finding) for finding in view.stray() if finding.store == STORE)
             journal = read(self.root, view.steps(self.root))
             if journal is not None:
                 self._check(journal)
             if journal is not None and journal.complete is not None:
-                return Decision(journal)
+                return Decision((journal, findings))
             entry = self._entry(journal)
-            return Decision(journal, "flow_begin", entry, told(entry))
+            return Decision((journal, findings), "flow_begin", entry, told(entry))
 
         return await self.outside.step(self.strand, decide)
 
