@@ -28,6 +28,7 @@ from onestart.flow import (
     flow,
 )
 from onestart.memory import MemoryLedger
+from onestart.ports import LedgerUnavailableError
 from onestart.records import Lease, Step
 
 
@@ -476,6 +477,41 @@ def test_a_damaged_journal_is_not_taken_for_a_short_one() -> None:
     for reading in (Reading((begin,), 2, Health.CORRUPT, "flows.jsonl:2"), Reading((begin,), 2, Health.INTACT, "x")):
         with pytest.raises(JournalError, match="damaged"):
             read("root", reading)
+
+
+@pytest.mark.parametrize("steps", range(2, 40, 3))
+def test_a_ledger_that_fails_ends_the_attempt(steps: int) -> None:
+    """With a reason and no traceback, wherever it fails; what was recorded is there when it works again."""
+
+    class Failing(MemoryLedger):
+        left = steps
+
+        async def step(self, decide: Any) -> Any:
+            self.left -= 1
+            if self.left < 0:
+                raise LedgerUnavailableError("flows", "the disk is full")
+            return await super().step(decide)
+
+    @flow
+    async def body(f: Handle) -> Any:
+        return await asyncio.gather(f.llm("a"), f.hook("h", _judge), f.llm("b"))
+
+    workers = {"llm": Worker(_worker, in_flight="again")}
+    ledger, clock = Failing(), Clock()
+    try:
+        outcome = asyncio.run(Flows(ledger=ledger, workers=workers, clock=clock).run(body, "root"))
+    except LedgerUnavailableError:
+        outcome = None
+    if ledger.left < 0 and outcome is not None and outcome.state != "completed":
+        assert outcome.state in ("refused", "held"), outcome
+        assert "disk is full" in outcome.message + str(outcome.held)
+    clock.seconds += 1000
+    again = Flows(ledger=MemoryLedger(ledger.records), workers=workers, clock=clock)
+    assert asyncio.run(again.run(body, "root")).value == ["done", "noop", "done"]
+
+
+async def _judge(f: Handle, given: Any) -> None:
+    return None
 
 
 def test_the_lease_is_given_back() -> None:

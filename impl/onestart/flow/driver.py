@@ -21,6 +21,7 @@ from onestart.flow.errors import (
     LeaseLostError,
     RefusedError,
     StepFailedError,
+    StoreLostError,
 )
 from onestart.flow.execution import Execution, StepExecutor
 from onestart.flow.handle import Handle
@@ -32,7 +33,7 @@ from onestart.flow.scope import Scope
 from onestart.flow.tasks import FlowTask, factory
 from onestart.leases import Renewal
 from onestart.outside import Decision, Outside, Strand
-from onestart.ports import View
+from onestart.ports import LedgerUnavailableError, View
 from onestart.records import Step as Entry
 from onestart.records import store_of
 
@@ -95,7 +96,8 @@ class Driver:
                 return Decision(None)
             return Decision(None, "flow_release", leases.given_back(view, self.strand), {"root": self.root})
 
-        await self.outside.step(self.strand, decide)
+        with suppress(LedgerUnavailableError):  # the lease runs out by itself
+            await self.outside.step(self.strand, decide)
 
     async def _begin(self) -> tuple[Journal | None, tuple[str, ...]]:
         """Read the journal, and record the attempt; in the first one there is nothing to read."""
@@ -169,6 +171,8 @@ class Driver:
             return Outcome(root.id, "completed", value=value)
         except RefusedError as error:
             return _refused(root, error)
+        except LedgerUnavailableError as error:
+            return _refused(root, StoreLostError(f"the ledger is not available: {error}"))
         except FlowError as error:
             return Outcome(root.id, "failed", reason=error.reason, message=str(error))
         except asyncio.CancelledError:
@@ -183,7 +187,7 @@ class Driver:
         """Why the attempt ended, for whoever asks for the root's status."""
         if outcome.state != "completed" and not isinstance(root.latch.refusal, LeaseLostError):
             body = {"state": outcome.state, "reason": outcome.reason, "message": outcome.message}
-            with suppress(RefusedError):
+            with suppress(RefusedError, LedgerUnavailableError):
                 await root.append("ended", "", body)
         return outcome
 
