@@ -28,6 +28,7 @@ from onestart.flow import (
     flow,
 )
 from onestart.memory import MemoryLedger
+from onestart.ports import LedgerUnavailableError
 from onestart.records import Lease, Step
 
 
@@ -449,6 +450,24 @@ def test_a_damaged_lease_is_not_taken_for_a_free_one() -> None:
         asyncio.run(attempt())
 
 
+def test_damage_that_may_hide_an_entry_is_reported() -> None:
+    """Nobody can tell whose it was, so it stops nothing and is told of."""
+    from test_jsonl_ledger import Disk, ledger_on
+
+    disk = Disk()
+
+    async def attempt(root: str) -> Outcome:
+        return await Flows(ledger=ledger_on(disk), workers={"llm": Worker(_worker)}).run(flow(short), root)
+
+    assert asyncio.run(attempt("one")).findings == ()
+    path = next(path for path in disk.files if path.endswith("flows.jsonl"))
+    disk.files[path] += b"x" * 50 + b"\n"
+    outcome = asyncio.run(attempt("two"))
+    assert outcome.state == "completed"
+    assert outcome.findings == ("flows.jsonl:5: corrupt, whose it was cannot be told",)
+    assert outcome.to_json()["findings"]
+
+
 def test_a_damaged_journal_is_not_taken_for_a_short_one() -> None:
     """What cannot be read might have been a result."""
     from onestart.flow.journal import read
@@ -458,6 +477,42 @@ def test_a_damaged_journal_is_not_taken_for_a_short_one() -> None:
     for reading in (Reading((begin,), 2, Health.CORRUPT, "flows.jsonl:2"), Reading((begin,), 2, Health.INTACT, "x")):
         with pytest.raises(JournalError, match="damaged"):
             read("root", reading)
+
+
+@pytest.mark.parametrize("steps", range(1, 40))
+def test_a_ledger_that_fails_ends_the_attempt(steps: int) -> None:
+    """With a reason and no traceback, wherever it fails; what was recorded is there when it works again."""
+
+    class Failing(MemoryLedger):
+        left = steps
+
+        async def step(self, decide: Any) -> Any:
+            self.left -= 1
+            if self.left < 0:
+                raise LedgerUnavailableError("flows", "the disk is full")
+            return await super().step(decide)
+
+    @flow
+    async def body(f: Handle) -> Any:
+        return await asyncio.gather(f.llm("a"), f.hook("h", _judge), f.llm("b"))
+
+    workers = {"llm": Worker(_worker, in_flight="again")}
+    ledger, clock = Failing(), Clock()
+    try:
+        outcome = asyncio.run(Flows(ledger=ledger, workers=workers, clock=clock).run(body, "root"))
+    except LedgerUnavailableError:
+        outcome = None
+        assert not any(isinstance(record, Step) for record in ledger.records), "the attempt had begun"
+    if ledger.left < 0 and outcome is not None and outcome.state != "completed":
+        assert outcome.state in ("refused", "held"), outcome
+        assert "disk is full" in outcome.message + str(outcome.held)
+    clock.seconds += 1000
+    again = Flows(ledger=MemoryLedger(ledger.records), workers=workers, clock=clock)
+    assert asyncio.run(again.run(body, "root")).value == ["done", "noop", "done"]
+
+
+async def _judge(f: Handle, given: Any) -> None:
+    return None
 
 
 def test_the_lease_is_given_back() -> None:

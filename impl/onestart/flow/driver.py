@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from onestart import evidence, leases
 from onestart.chain import Chain
@@ -21,6 +21,7 @@ from onestart.flow.errors import (
     LeaseLostError,
     RefusedError,
     StepFailedError,
+    StoreLostError,
 )
 from onestart.flow.execution import Execution, StepExecutor
 from onestart.flow.handle import Handle
@@ -32,8 +33,11 @@ from onestart.flow.scope import Scope
 from onestart.flow.tasks import FlowTask, factory
 from onestart.leases import Renewal
 from onestart.outside import Decision, Outside, Strand
-from onestart.ports import View
+from onestart.ports import LedgerUnavailableError, View
 from onestart.records import Step as Entry
+from onestart.records import store_of
+
+STORE = store_of(Entry.kind)
 
 
 @frozen
@@ -58,10 +62,10 @@ class Driver:
         await self._acquire()
         renewal = Renewal(self.outside, self.strand)
         try:
-            journal = await self._begin()
+            journal, findings = await self._begin()
             if journal is not None and journal.complete is not None:
-                return Outcome(self.root, "completed", value=journal.complete.result)
-            return await self._attempt(journal)
+                return Outcome(self.root, "completed", value=journal.complete.result, findings=findings)
+            return evolve(await self._attempt(journal), findings=findings)
         finally:
             await renewal.stop()
             await self._release()
@@ -92,19 +96,21 @@ class Driver:
                 return Decision(None)
             return Decision(None, "flow_release", leases.given_back(view, self.strand), {"root": self.root})
 
-        await self.outside.step(self.strand, decide)
+        with suppress(LedgerUnavailableError):  # the lease runs out by itself
+            await self.outside.step(self.strand, decide)
 
-    async def _begin(self) -> Journal | None:
+    async def _begin(self) -> tuple[Journal | None, tuple[str, ...]]:
         """Read the journal, and record the attempt; in the first one there is nothing to read."""
 
-        def decide(view: View) -> Decision[Journal | None]:
+        def decide(view: View) -> Decision[tuple[Journal | None, tuple[str, ...]]]:
+            findings = tuple(str(finding) for finding in view.stray() if finding.store == STORE)
             journal = read(self.root, view.steps(self.root))
             if journal is not None:
                 self._check(journal)
             if journal is not None and journal.complete is not None:
-                return Decision(journal)
+                return Decision((journal, findings))
             entry = self._entry(journal)
-            return Decision(journal, "flow_begin", entry, told(entry))
+            return Decision((journal, findings), "flow_begin", entry, told(entry))
 
         return await self.outside.step(self.strand, decide)
 
@@ -165,6 +171,8 @@ class Driver:
             return Outcome(root.id, "completed", value=value)
         except RefusedError as error:
             return _refused(root, error)
+        except LedgerUnavailableError as error:
+            return _refused(root, StoreLostError(f"the ledger is not available: {error}"))
         except FlowError as error:
             return Outcome(root.id, "failed", reason=error.reason, message=str(error))
         except asyncio.CancelledError:
@@ -179,7 +187,7 @@ class Driver:
         """Why the attempt ended, for whoever asks for the root's status."""
         if outcome.state != "completed" and not isinstance(root.latch.refusal, LeaseLostError):
             body = {"state": outcome.state, "reason": outcome.reason, "message": outcome.message}
-            with suppress(RefusedError):
+            with suppress(RefusedError, LedgerUnavailableError):
                 await root.append("ended", "", body)
         return outcome
 
