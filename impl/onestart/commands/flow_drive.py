@@ -109,6 +109,8 @@ class Patience:
 
 def tell(outcome: Outcome, typed: Typed, *, whole: bool) -> int:
     """Say what the flow has come to; returns the exit code. whole: the outcome as JSON, instead of the value alone."""
+    if outcome.findings:
+        click.echo(f"onestart: the ledger is not healthy: {plain('; '.join(outcome.findings), 1000)}", err=True)
     if whole:
         click.echo(as_json(outcome.to_json()))
     elif outcome.state == "completed":
