@@ -222,6 +222,57 @@ def test_who_is_cancelled_takes_nobody_along() -> None:
     assert world.effects == ["a"]
 
 
+@pytest.mark.parametrize("identity", [2, 3])
+def test_what_nobody_awaits_is_done_all_the_same(identity: int) -> None:
+    """A body that returns first does not decide how much of a branch is done; in order it resumes from any cut."""
+
+    @flow
+    async def body(f: Handle) -> Any:
+        async def aside() -> None:
+            await f.llm("aside 1")
+            await f.run(["aside 2"])
+
+        asyncio.create_task(aside())  # noqa: RUF006
+        return await f.llm("a")
+
+    order = ("a", "aside 1", "aside 2")
+    whole = World(identity=identity)
+    assert completed(whole.run(body, order=order)) == "result of a"
+    assert whole.effects == ["a", "aside 1", "aside 2"]
+    for cut in range(2, len(whole.records)):
+        world = World(identity=identity, in_flight="again")
+        world.run(body, order=order, writes=cut)
+        assert completed(world.run(body, order=order)) == "result of a"
+
+
+def test_a_question_that_nobody_awaits_parks_the_flow() -> None:
+    @flow
+    async def body(f: Handle) -> Any:
+        asyncio.ensure_future(f.human("Really?"))  # noqa: RUF006
+        return await f.llm("a")
+
+    world = World()
+    outcome = world.run(body)
+    assert outcome is not None
+    assert outcome.state == "parked"
+    world.answer(outcome.waits[0].wait, "yes")
+    assert completed(world.run(body)) == "result of a"
+
+
+def test_what_waits_for_something_else_ends_with_the_body() -> None:
+    """A heartbeat, say."""
+
+    @flow
+    async def body(f: Handle) -> Any:
+        async def forever() -> None:
+            await asyncio.Event().wait()
+
+        asyncio.create_task(forever())  # noqa: RUF006
+        return await f.llm("a")
+
+    assert completed(World().run(body)) == "result of a"
+
+
 def test_slots_limit_how_many_are_under_way() -> None:
     """For each kind apart, in the order in which they were asked for."""
     under_way, most = [0], [0]
