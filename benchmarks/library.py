@@ -25,7 +25,9 @@ from onestart_conformance.moves import Move, take
 from onestart_conformance.rules import Rules
 from onestart_conformance.standard import bound_named, chain
 from onestart_conformance.systematic import walk
+from onestart_conformance.walks import walked
 from onestart_conformance.world import World
+from onestart_report.pool import processes
 
 BARE = """
 import os, subprocess, sys
@@ -47,6 +49,7 @@ def main() -> None:
     options = parser.parse_args()
     rows = [("random drive, steps of the library a second", f"{random_drive():,.0f}")]
     rows.append(("systematic drive, steps of the library a second", f"{systematic_drive():,.0f}"))
+    rows.append(("the same, two at a time", f"{systematic_drives():,.0f}"))
     bare, watched = monitored()
     rows.append(("the monitor, of the time without it", f"{(watched - bare) / bare:.0%}"))
     seconds = [hunt(name, seed=0, examples=2000).seconds for name in list(FAULTS)[: options.faults]]
@@ -70,6 +73,17 @@ def systematic_drive() -> float:
     start = time.perf_counter()
     done = walk(Rules(bound.instance()), most=30_000, kinds=bound.kinds)
     return done.gates / (time.perf_counter() - start)
+
+
+def systematic_drives() -> float:
+    """The same for two drives at a time, in two processes, as a check runs them."""
+    with processes(2) as pool:
+        for ready in [pool.submit(walked, "pair", 100) for _ in range(2)]:
+            ready.result()
+        start = time.perf_counter()
+        drives = [pool.submit(walked, "alone", 30_000) for _ in range(2)]
+        gates = sum(drive.result().coverage.gates for drive in drives)
+        return gates / (time.perf_counter() - start)
 
 
 def monitored() -> list[float]:

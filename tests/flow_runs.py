@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from onestart.ports import View
 from onestart.records import Record, Step
 
 SOON = 200  # rounds of the event loop, more than anything here takes to come to rest
+NEVER = 10**6
 KINDS = ("run", "llm", "agent", "helper", "mcp", "plugin", "memory", "on")
 
 
@@ -135,7 +137,7 @@ class World:
         )
         task = asyncio.ensure_future(flows.run(flow, root, *arguments))
         try:
-            while not await settled(task):
+            while not await settled(task, lambda: bool(waiting) or ledger.writes == 0):
                 if arrivals == 0 or (writes is not None and ledger.writes == 0):
                     return None
                 wanted = next((label for label in order if label in waiting), None)
@@ -165,11 +167,11 @@ class World:
         return [(r.what, r.step, r.body) for r in steps if r.what not in ("attempt", "ended")]
 
 
-async def settled(task: asyncio.Future[Any]) -> bool:
-    """Let everything happen that needs nobody; whether the task has ended."""
-    for _ in range(SOON):
-        if task.done():
-            return True
+async def settled(task: asyncio.Future[Any], waits: Callable[[], bool]) -> bool:
+    """Let everything happen that needs nobody, and wait for timers and threads; whether the task has ended."""
+    for number in itertools.count():
+        if task.done() or (number > SOON and waits()) or number > NEVER:
+            break
         await asyncio.sleep(0)
     return task.done()
 

@@ -28,6 +28,14 @@ async def gathered_directly(f: Handle) -> Any:
     return [first, await f.llm("last")]
 
 
+async def steps_as_tasks(f: Handle) -> Any:
+    """A step is as good as a coroutine."""
+    first = asyncio.create_task(f.llm("a"))
+    async with asyncio.TaskGroup() as group:
+        second = group.create_task(f.run(["b"]))
+    return [second.result(), await first, await f.agent("last")]
+
+
 async def grouped(f: Handle) -> Any:
     async def branch(name: str) -> list[Any]:
         return [await f.llm(f"{name}1"), await f.llm(f"{name}2")]
@@ -171,6 +179,7 @@ async def two(f: Handle, name: str) -> Any:
 BODIES: tuple[Body, ...] = (
     gathered,
     gathered_directly,
+    steps_as_tasks,
     grouped,
     grouped_and_left,
     tasks_awaited_in_turn,
@@ -253,6 +262,7 @@ def _cuts(writes: int, some: list[tuple[str, ...]]) -> Any:
 AFTER: dict[Body, dict[str, set[str]]] = {
     gathered: {"a1": set(), "a2": {"a1"}, "b1": set(), "c": {"a2", "b2"}},
     gathered_directly: {"a1": set(), "c1": set(), "last": {"a1", "b1", "c1"}},
+    steps_as_tasks: {"last": {"a", "b"}},
     grouped: {"in the group": set(), "a2": {"a1"}, "last": {"in the group", "a2", "b2"}},
     grouped_and_left: {"two": {"one"}, "last": {"two", "a", "b"}},
     tasks_awaited_in_turn: {"between": set(), "after b": {"between", "b"}, "after a": {"after b", "a"}},

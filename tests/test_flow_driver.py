@@ -28,6 +28,7 @@ from onestart.flow import (
     flow,
 )
 from onestart.memory import MemoryLedger
+from onestart.ports import LedgerUnavailableError
 from onestart.records import Lease, Step
 
 
@@ -199,6 +200,77 @@ def test_a_worker_that_cannot_tell_leaves_it_to_an_operator() -> None:
     assert outcome is not None
     assert outcome.state == "held"
     assert "cannot tell" in str(outcome.held)
+
+
+def test_who_is_cancelled_takes_nobody_along() -> None:
+    """A step that one task no longer waits for goes on, is recorded, and can be awaited by another."""
+
+    @flow
+    async def body(f: Handle) -> Any:
+        step = f.llm("a")
+
+        async def wait() -> Any:
+            return await step
+
+        first, second = asyncio.create_task(wait()), asyncio.create_task(wait())
+        await asyncio.sleep(0)
+        first.cancel()
+        return [await second, await step]
+
+    world = World()
+    assert completed(world.run(body)) == ["result of a", "result of a"]
+    assert world.effects == ["a"]
+
+
+@pytest.mark.parametrize("identity", [2, 3])
+def test_what_nobody_awaits_is_done_all_the_same(identity: int) -> None:
+    """A body that returns first does not decide how much of a branch is done; in order it resumes from any cut."""
+
+    @flow
+    async def body(f: Handle) -> Any:
+        async def aside() -> None:
+            await f.llm("aside 1")
+            await f.run(["aside 2"])
+
+        asyncio.create_task(aside())  # noqa: RUF006
+        return await f.llm("a")
+
+    order = ("a", "aside 1", "aside 2")
+    whole = World(identity=identity)
+    assert completed(whole.run(body, order=order)) == "result of a"
+    assert whole.effects == ["a", "aside 1", "aside 2"]
+    for cut in range(2, len(whole.records)):
+        world = World(identity=identity, in_flight="again")
+        world.run(body, order=order, writes=cut)
+        assert completed(world.run(body, order=order)) == "result of a"
+
+
+def test_a_question_that_nobody_awaits_parks_the_flow() -> None:
+    @flow
+    async def body(f: Handle) -> Any:
+        asyncio.ensure_future(f.human("Really?"))  # noqa: RUF006
+        return await f.llm("a")
+
+    world = World()
+    outcome = world.run(body)
+    assert outcome is not None
+    assert outcome.state == "parked"
+    world.answer(outcome.waits[0].wait, "yes")
+    assert completed(world.run(body)) == "result of a"
+
+
+def test_what_waits_for_something_else_ends_with_the_body() -> None:
+    """A heartbeat, say."""
+
+    @flow
+    async def body(f: Handle) -> Any:
+        async def forever() -> None:
+            await asyncio.Event().wait()
+
+        asyncio.create_task(forever())  # noqa: RUF006
+        return await f.llm("a")
+
+    assert completed(World().run(body)) == "result of a"
 
 
 def test_slots_limit_how_many_are_under_way() -> None:
@@ -413,6 +485,40 @@ def test_results_are_json(value: Any) -> None:
     assert (outcome.state, outcome.reason) == ("failed", "bad_flow")
 
 
+def test_a_damaged_lease_is_not_taken_for_a_free_one() -> None:
+    """Nobody knows who drives, so nobody else does; the message says what to do."""
+    from test_jsonl_ledger import Disk, ledger_on, put
+
+    disk = Disk()
+    put(ledger_on(disk), Lease("flow:root", 1, "root", 1e9))
+    path = next(path for path in disk.files if path.endswith("leases.jsonl"))
+    disk.files[path][-8] ^= 1
+
+    async def attempt() -> Outcome:
+        return await Flows(ledger=ledger_on(disk)).run(flow(short), "root")
+
+    with pytest.raises(JournalError, match="lease is damaged"):
+        asyncio.run(attempt())
+
+
+def test_damage_that_may_hide_an_entry_is_reported() -> None:
+    """Nobody can tell whose it was, so it stops nothing and is told of."""
+    from test_jsonl_ledger import Disk, ledger_on
+
+    disk = Disk()
+
+    async def attempt(root: str) -> Outcome:
+        return await Flows(ledger=ledger_on(disk), workers={"llm": Worker(_worker)}).run(flow(short), root)
+
+    assert asyncio.run(attempt("one")).findings == ()
+    path = next(path for path in disk.files if path.endswith("flows.jsonl"))
+    disk.files[path] += b"x" * 50 + b"\n"
+    outcome = asyncio.run(attempt("two"))
+    assert outcome.state == "completed"
+    assert outcome.findings == ("flows.jsonl:5: corrupt, whose it was cannot be told",)
+    assert outcome.to_json()["findings"]
+
+
 def test_a_damaged_journal_is_not_taken_for_a_short_one() -> None:
     """What cannot be read might have been a result."""
     from onestart.flow.journal import read
@@ -422,6 +528,42 @@ def test_a_damaged_journal_is_not_taken_for_a_short_one() -> None:
     for reading in (Reading((begin,), 2, Health.CORRUPT, "flows.jsonl:2"), Reading((begin,), 2, Health.INTACT, "x")):
         with pytest.raises(JournalError, match="damaged"):
             read("root", reading)
+
+
+@pytest.mark.parametrize("steps", range(1, 40))
+def test_a_ledger_that_fails_ends_the_attempt(steps: int) -> None:
+    """With a reason and no traceback, wherever it fails; what was recorded is there when it works again."""
+
+    class Failing(MemoryLedger):
+        left = steps
+
+        async def step(self, decide: Any) -> Any:
+            self.left -= 1
+            if self.left < 0:
+                raise LedgerUnavailableError("flows", "the disk is full")
+            return await super().step(decide)
+
+    @flow
+    async def body(f: Handle) -> Any:
+        return await asyncio.gather(f.llm("a"), f.hook("h", _judge), f.llm("b"))
+
+    workers = {"llm": Worker(_worker, in_flight="again")}
+    ledger, clock = Failing(), Clock()
+    try:
+        outcome = asyncio.run(Flows(ledger=ledger, workers=workers, clock=clock).run(body, "root"))
+    except LedgerUnavailableError:
+        outcome = None
+        assert not any(isinstance(record, Step) for record in ledger.records), "the attempt had begun"
+    if ledger.left < 0 and outcome is not None and outcome.state != "completed":
+        assert outcome.state in ("refused", "held"), outcome
+        assert "disk is full" in outcome.message + str(outcome.held)
+    clock.seconds += 1000
+    again = Flows(ledger=MemoryLedger(ledger.records), workers=workers, clock=clock)
+    assert asyncio.run(again.run(body, "root")).value == ["done", "noop", "done"]
+
+
+async def _judge(f: Handle, given: Any) -> None:
+    return None
 
 
 def test_the_lease_is_given_back() -> None:

@@ -129,8 +129,31 @@ def test_a_refusal_names_what_is_where() -> None:
 
 def test_both_specs_are_named() -> None:
     outcome, effects, _ = resumed(body_of("run a", "llm b"), body_of("run a", "llm now"), arrivals=1)
-    assert '{"prompt": "b"}, but this resume asks for {"prompt": "now"}' in outcome.message
+    assert '{"prompt":"b"}, but this resume asks for {"prompt":"now"}' in outcome.message
     assert effects == []
+
+
+def test_a_refused_flow_ends_although_its_body_does_not() -> None:
+    """It may have caught the refusal, and wait for something that never comes."""
+    world = World(in_flight="again")
+    world.run(body_of("run a", "llm b"), arrivals=1)
+    ended = []
+
+    @flow(name="tested")
+    async def waits(f: Handle) -> Any:
+        await f.run(["a"])
+        try:
+            await f.run(["b"])
+        except Exception:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append(True)
+
+    outcome = world.run(waits)
+    assert outcome is not None
+    assert outcome.state == "refused"
+    assert ended == [True]
 
 
 @pytest.mark.parametrize("identity", [2, 3])
@@ -223,3 +246,23 @@ def test_what_was_under_way_is_held_unless_its_worker_says_otherwise() -> None:
     assert outcome is not None
     assert outcome.state == "completed"
     assert again.effects == ["a", "c", "last"]
+
+
+@flow
+async def counts_on(f: Handle) -> Any:
+    async def one() -> Any:
+        return await f.llm("task")
+
+    await asyncio.create_task(one())
+    first, second = f.run(["first"]), f.run(["second"])
+    return [await first, await second]
+
+
+def test_a_task_that_was_awaited_leaves_the_place_to_whoever_awaited_it() -> None:
+    """Both come after the same step then, so the place is not left behind yet: another call in it is none too many."""
+    whole = World()
+    done = whole.run(counts_on)
+    for cut in range(2, len(whole.records)):
+        world = World(in_flight="again")
+        world.run(counts_on, writes=cut)
+        assert world.run(counts_on) == done

@@ -108,7 +108,9 @@ def test_calls_are_counted_from_there_on(body: Body) -> None:
     assert outcome is not None
     assert outcome.state == "completed", outcome
     counted = [step for what, step, _ in world.entries() if what == "index" and "-after-" not in step]
-    kinds = ("llm", "run") if body.__name__.startswith(("after", "shielded")) else ("run",)
+    kinds: tuple[str, ...] = ("llm", "run") if body.__name__.startswith(("after", "shielded")) else ("run",)
+    if body is as_they_come:
+        kinds = ("llm", "llm", "run")  # it may have made its tasks out of a set
     assert counted[: len(kinds)] == [f"{kind}-{number}" for number, kind in enumerate(kinds, 1)]
 
 

@@ -28,7 +28,7 @@ FOLDERS = {
 }
 OUTSIDE = {
     "onestart_model": {"attrs", "itf_py"},
-    "onestart": {"attrs", "click"},
+    "onestart": {"attrs", "click", "mcp"},
     "onestart_proofs": {"attrs", "click", "networkx", "numpy", "rich", "z3"},
     "onestart_report": {"attrs", "click", "rich"},
     "onestart_conformance": {"attrs", "click", "hypothesis", "rich"},
@@ -58,6 +58,12 @@ def test_imports_run_one_way(package: str) -> None:
         assert names & own <= ALLOWED[package], path
         foreign = {name for name in names - own if name not in sys.stdlib_module_names}
         assert foreign <= OUTSIDE[package], path
+
+
+def test_what_an_extra_brings_is_imported_in_one_place() -> None:
+    """The library works without its extra: nothing but the worker of MCP servers needs it."""
+    users = [p for p in files("onestart") if "mcp" in set(imported(p.read_text(encoding="utf-8")))]
+    assert users == [ROOT / "impl/onestart/flow/mcp.py"]
 
 
 def test_the_check_can_fail() -> None:

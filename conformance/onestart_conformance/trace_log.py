@@ -15,10 +15,12 @@ from attrs import define, field, frozen
 
 from onestart import Event
 from onestart.events import LAYERS
+from onestart.flow.driver import lease_of
 from onestart_conformance.judgement import RULE, Objection
 from onestart_conformance.monitor import ANSWERS
 from onestart_conformance.trace_book import IN_MEMORY, Book, Need
 from onestart_conformance.trace_bridges import Bridges, Debts
+from onestart_conformance.trace_flows import Flows
 from onestart_conformance.trace_follower import Follower
 from onestart_conformance.trace_merge import AFTER_FAILURE, WINDOW, Merge, Told
 from onestart_conformance.trace_scene import CRASHED, LOST, UNTOLD, Note, Scene, Taken
@@ -96,6 +98,7 @@ class Checker:
     recorder: Recorder | None = None
     report: Report = field(factory=Report)
     windows: Windows = field(factory=standard)
+    flows: Flows = field(factory=Flows)
     follower: Follower = field(init=False)
     debts: Debts = field(init=False)
     bridges: Bridges = field(init=False)
@@ -116,6 +119,9 @@ class Checker:
                 _object_to(debt.need, debt.instead, debt.task)
         if event.action == "stopped":
             return
+        if self.flows.concerns(event):
+            self._take_of_flow(told, only)
+            return
         key = self.book.key(event.key) if event.key else None
         name = event.task if key is None else key.task
         if only is not None and name != only:
@@ -128,6 +134,23 @@ class Checker:
         keys = {} if key is None else {event.key: key}
         recorded = self.recorder is not None
         self._follow(told, Scene(self.book, self.windows, self.book.task(name), event.order, keys, recorded))
+
+    def _take_of_flow(self, told: Told, only: str | None) -> None:
+        event = told.event
+        if only is not None and event.task != only:
+            return
+        objection = self.flows.take(event)
+        if objection is not None:
+            raise MisfitError(Misfit(told.where, event, event.task, objection))
+        if self.recorder is not None:
+            self.recorder(told.where, event, (), ())
+
+    def end(self) -> None:
+        """Raises MisfitError if a flow that is not complete does not fit as far as it goes."""
+        found = self.flows.end()
+        if found is not None:
+            root, objection = found
+            raise MisfitError(Misfit("the end of the logs", None, lease_of(root), objection))
 
     def _follow(self, told: Told, scene: Scene) -> None:
         event, task = told.event, scene.task
@@ -254,5 +277,6 @@ def _run(checker: Checker, progress: Progress, only: str | None) -> None:
             checker.take(told, only)
             if number % TICK == 0:
                 progress(number, merge.read / size)
+        checker.end()
     except MisfitError as error:
         checker.report.misfit = error.misfit

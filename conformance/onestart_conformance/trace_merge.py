@@ -17,6 +17,7 @@ from attrs import define, field
 
 from onestart import Event
 from onestart.eventlog import EventLogError, EventReader, Header, read_events
+from onestart_conformance.trace_flows import ENTRIES, LEASES
 
 WINDOW = 1000
 MOST_MISSING = 1 << 16
@@ -28,6 +29,8 @@ WRITES = frozenset(
         *("accept", "refuse", "cancel", "report_closed", "report_dispatched"),
         *("offer", "claim", "intend", "note", "record", "give_up", "renew", "withdraw"),
         *("cancel_session", "reconcile", "release", "settle", "repair_lease"),
+        *LEASES,
+        *ENTRIES,
     )
 )
 

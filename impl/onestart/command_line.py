@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "onestart.commands"
-OWN = ("ledger", "run")  # of the library itself: found without asking what is installed, which takes a while
+OWN = ("flow", "ledger", "run")  # of the library itself: found without asking what is installed, which takes a while
 INTERNAL = 70  # a mistake of ours; none of the verdicts' codes
 
 

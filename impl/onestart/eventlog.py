@@ -288,6 +288,7 @@ def _has(**kinds: tuple[type, ...]) -> Check:
 
 
 _TEXT, _MAYBE, _NUMBER = (str,), (str, type(None)), (int, float)
+_ENTRIES = ("begin", "index", "again", "done", "wait", "answer", "verdict", "complete", "ended")
 _ENDS = _has(ends=_NUMBER)
 _ANSWER = _has(reason=_TEXT, outcome=_TEXT, result=(dict, type(None)), damage=(list,))
 
@@ -298,5 +299,7 @@ DETAILS: Mapping[str, Check] = {
     "renew": lambda details: _ENDS(details) and _is_time(details["ends"]),
     "look_up": _has(started=(bool,)),
     **dict.fromkeys(("replay", "conflict", "report", "report_closed", "report_dispatched"), _ANSWER),
+    **dict.fromkeys(("flow_lease", "flow_release"), _has(root=_TEXT)),
+    **dict.fromkeys((f"flow_{what}" for what in _ENTRIES), _has(root=_TEXT, what=_TEXT, step=_TEXT, body=(dict,))),
 }
 """What the details of an event must hold, by action, for whoever checks it."""

@@ -17,11 +17,11 @@ from attrs import define, field, frozen
 from onestart.answers import Answer, Outcome, Reason
 from onestart.chain import Chain
 from onestart.command import BadCommandError, Command, escaped
+from onestart.commands.options import check_lease, check_ledger, ledger_option
 from onestart.events import nobody
 from onestart.executors import CommandExecutor
 from onestart.health import Finding
-from onestart.jsonl.files import LocalFiles
-from onestart.jsonl.ledger import JsonlLedger, NotALedgerError, inspect, open_for_reading
+from onestart.jsonl.ledger import JsonlLedger, open_for_reading
 from onestart.ports import CannotTellError, LedgerUnavailableError, Order
 from onestart.sessions import command_on_record
 
@@ -46,9 +46,7 @@ WORDS = {
 
 
 @click.command(name="run")
-@click.option(
-    "--ledger", envvar="ONESTART_LEDGER", default="./.onestart", help="Folder. [$ONESTART_LEDGER, ./.onestart]"
-)
+@ledger_option
 @click.option("--task", help="What the command acts on, one command at a time. [the key]")
 @click.option("--actor", default="anybody", help="Who asks.")
 @click.option("--lease", type=float, default=30.0, help="Seconds that a task stays taken when its process dies. [30]")
@@ -74,10 +72,9 @@ def run(
     and the recorded exit code is returned: 75 if the command still runs, its end is not known, or it cannot be started
     just now. 2: the key belongs to another command, or will never start.
     """
-    if not 0 < lease < 1e9:
-        raise click.UsageError(f"--lease {lease} is no time that a task can be taken for")
+    check_lease(lease)
     command = _command(key, task or key, actor, argv)
-    _check_ledger(ledger)
+    check_ledger(ledger)
     _check_program(ledger, command, argv[0])
     observer = _event_log(log) if log else None
     job = Job(ledger, command, wait)
@@ -216,17 +213,6 @@ def _event_log(path: str) -> EventLog:
         return EventLog(path)
     except OSError as error:
         raise click.UsageError(f"{path} cannot be written: {error.strerror}") from None
-
-
-def _check_ledger(path: str) -> None:
-    if not path:
-        raise click.UsageError("--ledger needs the path of a folder")
-    try:
-        inspect(LocalFiles(), path)
-    except NotALedgerError as error:
-        raise click.UsageError(str(error)) from None
-    except LedgerUnavailableError:
-        pass  # which the answer will tell
 
 
 def _check_program(ledger: str, command: Command, program: str) -> None:

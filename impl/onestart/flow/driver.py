@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from onestart import evidence, leases
 from onestart.chain import Chain
@@ -21,20 +21,23 @@ from onestart.flow.errors import (
     LeaseLostError,
     RefusedError,
     StepFailedError,
+    StoreLostError,
 )
 from onestart.flow.execution import Execution, StepExecutor
 from onestart.flow.handle import Handle
 from onestart.flow.identity import LEGACY
-from onestart.flow.journal import Journal, read
+from onestart.flow.journal import Journal, read, told
 from onestart.flow.outcome import Outcome, Question
 from onestart.flow.root import Root
 from onestart.flow.scope import Scope
 from onestart.flow.tasks import FlowTask, factory
 from onestart.leases import Renewal
 from onestart.outside import Decision, Outside, Strand
-from onestart.ports import View
-from onestart.records import Record
+from onestart.ports import LedgerUnavailableError, View
 from onestart.records import Step as Entry
+from onestart.records import store_of
+
+STORE = store_of(Entry.kind)
 
 
 @frozen
@@ -59,23 +62,30 @@ class Driver:
         await self._acquire()
         renewal = Renewal(self.outside, self.strand)
         try:
-            journal = await self._begin()
+            journal, findings = await self._begin()
             if journal is not None and journal.complete is not None:
-                return Outcome(self.root, "completed", value=journal.complete.result)
-            return await self._attempt(journal)
+                return Outcome(self.root, "completed", value=journal.complete.result, findings=findings)
+            return evolve(await self._attempt(journal), findings=findings)
         finally:
             await renewal.stop()
             await self._release()
 
     async def _acquire(self) -> None:
-        def decide(view: View) -> Decision[bool]:
+        def decide(view: View) -> Decision[bool | None]:
+            if evidence.lease_damaged(view, self.strand.task):
+                return Decision(None)
             if not evidence.lease_free(view, self.strand.task, self.outside.clock.now()):
                 return Decision(False)
             lease = leases.acquire(view, strand=self.strand, outside=self.outside)
             self.strand.token = lease.token
             return Decision(True, "flow_lease", lease, {"root": self.root})
 
-        if not await self.outside.step(self.strand, decide):
+        taken = await self.outside.step(self.strand, decide)
+        if taken is None:
+            raise JournalError(
+                f"nobody can read who drives {self.root!r}: its lease is damaged; see Chain.repair_lease"
+            )
+        if not taken:
             raise DriverBusyError(
                 f"another driver holds {self.root!r}, or has died less than {self.outside.lease_seconds:g} s ago"
             )
@@ -86,22 +96,25 @@ class Driver:
                 return Decision(None)
             return Decision(None, "flow_release", leases.given_back(view, self.strand), {"root": self.root})
 
-        await self.outside.step(self.strand, decide)
+        with suppress(LedgerUnavailableError):  # the lease runs out by itself
+            await self.outside.step(self.strand, decide)
 
-    async def _begin(self) -> Journal | None:
+    async def _begin(self) -> tuple[Journal | None, tuple[str, ...]]:
         """Read the journal, and record the attempt; in the first one there is nothing to read."""
 
-        def decide(view: View) -> Decision[Journal | None]:
+        def decide(view: View) -> Decision[tuple[Journal | None, tuple[str, ...]]]:
+            findings = tuple(str(finding) for finding in view.stray() if finding.store == STORE)
             journal = read(self.root, view.steps(self.root))
             if journal is not None:
                 self._check(journal)
             if journal is not None and journal.complete is not None:
-                return Decision(journal)
-            return Decision(journal, "flow_begin", self._entry(journal), {"root": self.root})
+                return Decision((journal, findings))
+            entry = self._entry(journal)
+            return Decision((journal, findings), "flow_begin", entry, told(entry))
 
         return await self.outside.step(self.strand, decide)
 
-    def _entry(self, journal: Journal | None) -> Record:
+    def _entry(self, journal: Journal | None) -> Entry:
         task, token = self.strand.task, self.strand.token
         if journal is None:
             body = {"flow": self.flow.name, "version": self.version, "arguments": list(self.arguments)}
@@ -131,11 +144,14 @@ class Driver:
             context,
         )
         scope = Scope(root)
+        root.latch.wake = root.finish
         with flow_tasks(loop):
             main = root.task(_body(self.flow, scope, self.arguments), scope.line())
-            rest = asyncio.Task(root.at_rest.wait(), loop=loop)
+            rest = asyncio.Task(root.over.wait(), loop=loop)
             try:
                 await asyncio.wait([main, rest], return_when=asyncio.FIRST_COMPLETED)
+                if main.done() and not main.cancelled() and main.exception() is None:
+                    await root.drain()
                 outcome = await self._conclude(root, scope, main)
                 await root.close(finish=True)
             finally:
@@ -146,17 +162,18 @@ class Driver:
     async def _conclude(self, root: Root, scope: Scope, main: FlowTask) -> Outcome:
         if root.latch.refusal is not None:
             return _refused(root, root.latch.refusal)
-        if not main.done():
+        if not main.done() or root.waiting_for_somebody():
             questions = tuple(Question(step, *asked) for step, asked in sorted(root.parked.items()))
             return Outcome(root.id, "held" if root.held else "parked", waits=questions, held=dict(root.held))
         try:
             value = root.plain(main.result(), "what the flow returns")
-            await _settled(root)
             marker = scope.complete(main.line)
             await root.append("complete", marker, {"result": value})
             return Outcome(root.id, "completed", value=value)
         except RefusedError as error:
             return _refused(root, error)
+        except LedgerUnavailableError as error:
+            return _refused(root, StoreLostError(f"the ledger is not available: {error}"))
         except FlowError as error:
             return Outcome(root.id, "failed", reason=error.reason, message=str(error))
         except asyncio.CancelledError:
@@ -171,19 +188,13 @@ class Driver:
         """Why the attempt ended, for whoever asks for the root's status."""
         if outcome.state != "completed" and not isinstance(root.latch.refusal, LeaseLostError):
             body = {"state": outcome.state, "reason": outcome.reason, "message": outcome.message}
-            with suppress(RefusedError):
+            with suppress(RefusedError, LedgerUnavailableError):
                 await root.append("ended", "", body)
         return outcome
 
 
 async def _body(flow: Flow, scope: Scope, arguments: Sequence[Any]) -> Any:
     return await flow.body(Handle(scope), *arguments)
-
-
-async def _settled(root: Root) -> None:
-    """Steps that are under way although nobody awaits them any more come to their end."""
-    while root.busy:
-        await asyncio.wait(list(root.busy))
 
 
 def _refused(root: Root, refusal: RefusedError) -> Outcome:

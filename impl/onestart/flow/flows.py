@@ -18,11 +18,12 @@ from onestart.flow.driver import Driver, lease_of
 from onestart.flow.errors import BadFlowError, WaitError
 from onestart.flow.execution import StepExecutor
 from onestart.flow.identity import LATEST, SERIAL
-from onestart.flow.journal import Journal, read
+from onestart.flow.journal import Journal, read, told
 from onestart.flow.outcome import Outcome
 from onestart.flow.programs import RUN
 from onestart.outside import Decision, Outside, Strand
 from onestart.ports import Clock, Ledger, View
+from onestart.records import Lease
 from onestart.records import Step as Entry
 
 MOST_ID = 400
@@ -106,7 +107,7 @@ class Flows:
                 same = canonical(found.value, "the answer") == canonical(value, "the answer")
                 return Decision("" if same else f"{wait!r} of {root!r} is answered already")
             entry = Entry(root, lease_of(root), "answer", wait, 0, {"value": value, "by": by})
-            return Decision("", "flow_answer", entry, {"root": root, "step": wait, "value": value, "by": by})
+            return Decision("", "flow_answer", entry, told(entry))
 
         problem = await self._outside.step(Strand(0, root, lease_of(root)), decide)
         if problem:
@@ -116,6 +117,12 @@ class Flows:
         """What is recorded of a flow, None if there is nothing. Raises JournalError if it cannot be read."""
         check_root(root)
         return await self._outside.ledger.step(lambda view: (None, read(root, view.steps(root))))
+
+    async def holder(self, root: str) -> Lease | None:
+        """The lease of a driver that is at it, or has died so lately that the lease has not run out."""
+        check_root(root)
+        lease = await self._outside.ledger.step(lambda view: (None, view.lease(lease_of(root)).newest))
+        return lease if lease is not None and lease.held_at(self._outside.clock.now()) else None
 
     async def aclose(self) -> None:
         """Wait for the submissions that are under way."""

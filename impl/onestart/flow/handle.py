@@ -41,7 +41,7 @@ class Handle:
     def run(self, argv: Sequence[str], *, cwd: str | None = None, env: dict[str, str] | None = None) -> Step:
         """Run a program; the result has its `status`, `stdout` and `stderr`. Another status than 0 fails the step."""
         words = [] if isinstance(argv, str) else list(argv)
-        if not words or not all(map(_is_text, words)):
+        if not words or not all(map(is_text, words)):
             raise BadFlowError(f"f.run takes a list of texts with a program first, not {argv!r}")
         return Effect(self._scope, "run", {"argv": words, "cwd": cwd, "env": env})
 
@@ -71,7 +71,7 @@ class Handle:
 
     def human(self, question: str, *, to: str = "anybody") -> Step:
         """Ask a person. The flow parks until there is an answer to this very question."""
-        if not _is_text(question) or not _is_text(to):
+        if not is_text(question) or not is_text(to):
             raise BadFlowError("f.human takes a question and a recipient, both texts that are not empty")
         return Human(self._scope, "human", {"question": question, "to": to})
 
@@ -95,5 +95,6 @@ class Handle:
         return Dispatch(self._scope, {"flow": flow.name, "arguments": list(arguments)}, run)
 
 
-def _is_text(value: object) -> bool:
+def is_text(value: object) -> bool:
+    """Whether it is a text, and not an empty one."""
     return isinstance(value, str) and value != ""

@@ -26,6 +26,7 @@ LATEST = CAUSAL
 BETWEEN = "--"
 
 _KIND = "|".join((*KINDS, MARKER))
+_HASH = re.compile(r"after-([0-9a-f]{8})[0-9a-f]{56}-")
 _ID = re.compile(rf"(?:(?P<scope>.+){BETWEEN})?(?P<kind>{_KIND})-(?:after-(?P<after>[0-9a-f]{{64}})-)?(?P<ordinal>\d+)")
 
 
@@ -59,6 +60,11 @@ def parse(text: str) -> StepId | None:
     if match is None:
         return None
     return StepId(match["scope"] or "", match["kind"], int(match["ordinal"]), match["after"] or "")
+
+
+def short(text: str) -> str:
+    """A text for people: of the hashes in step ids their first eight digits."""
+    return _HASH.sub(r"after-\1-", text)
 
 
 def frontier_hash(after: Iterable[str]) -> str:

@@ -18,7 +18,6 @@ An entry is never changed. Source: serial ordinals, "The fix".
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -112,11 +111,14 @@ def read(root: str, reading: Reading[Step]) -> Journal | None:
     Raises JournalError if any of it cannot be read: what is not there might have been a result. Raises
     NewerJournalError for a version that this library does not know.
     """
-    if not reading.exists:
-        return None
+    return collect(root, intact(root, reading)) if reading.exists else None
+
+
+def intact(root: str, reading: Reading[Step]) -> tuple[Step, ...]:
+    """The entries, oldest first. Raises JournalError unless all of them can be read."""
     if len(reading.records) < reading.count or reading.health.degraded:
         raise JournalError(f"the journal of {root!r} is damaged ({reading.where}); see onestart ledger verify")
-    return collect(root, reading.records)
+    return reading.records
 
 
 def collect(root: str, records: Iterable[Step]) -> Journal:
@@ -223,7 +225,11 @@ _NOTES = {
 }
 
 
-def shown(spec: Mapping[str, Any], most: int = 100) -> str:
-    """A spec for people, cut if it is long."""
-    text = json.dumps(spec, sort_keys=True, ensure_ascii=True)
+def told(entry: Step) -> dict[str, Any]:
+    """What an event tells of an entry: all of it."""
+    return {"root": entry.key, "what": entry.what, "step": entry.step, "body": entry.body}
+
+
+def shown(text: str, most: int = 100) -> str:
+    """A spec's JSON for people, cut if it is long."""
     return text if len(text) <= most else f"{text[:most]}..."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from attrs import define
 
 from onestart.flow.errors import RefusedError
@@ -9,14 +11,17 @@ from onestart.flow.errors import RefusedError
 
 @define(eq=False)
 class Latch:
-    """refusal: the first one; it is never lifted in this attempt."""
+    """refusal: the first one; it is never lifted in this attempt. wake: called with it."""
 
     refusal: RefusedError | None = None
+    wake: Callable[[], None] | None = None
 
     def refuse(self, refusal: RefusedError) -> RefusedError:
         """Keep the first refusal, and return it to be raised."""
         if self.refusal is None:
             self.refusal = refusal
+            if self.wake is not None:
+                self.wake()
         return self.refusal
 
     def check(self) -> None:

@@ -15,7 +15,7 @@ code. From there on its calls are counted, and so are those of everybody who awa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from attrs import define, field
@@ -49,7 +49,7 @@ class Line:
 
     tally: Tally
     on_fork: Callable[[Line, str], None]
-    frontier: frozenset[str] = frozenset()
+    _newest: set[str] = field(factory=set)
     maker: Line | None = None
     birth: str = ""
     origin: frozenset[str] = frozenset()
@@ -58,7 +58,16 @@ class Line:
     closed: dict[str, Counts] = field(factory=dict)
     groups: dict[object, list[FlowTask]] = field(factory=dict)
     joined_by: list[Line] = field(factory=list)
+    _frontier: frozenset[str] | None = None
+    _replaced: frozenset[str] = frozenset()
     _hash: str = ""
+
+    @property
+    def frontier(self) -> frozenset[str]:
+        """The newest causal predecessors of what comes next."""
+        if self._frontier is None:
+            self._frontier = frozenset(self._newest)
+        return self._frontier
 
     @property
     def after(self) -> str:
@@ -85,7 +94,7 @@ class Line:
         return Line(
             self.tally,
             self.on_fork,
-            frozenset((birth,)),
+            {birth},
             maker=self,
             birth=birth,
             origin=self.frontier,
@@ -95,12 +104,11 @@ class Line:
 
     def inside(self, step: str) -> Line:
         """A line for the body of a hook: nothing of it counts outside, where the hook is one step."""
-        return Line(self.tally, self.on_fork, frozenset((f"within-{step}",)), within=step, unknown=self.unknown)
+        return Line(self.tally, self.on_fork, {f"within-{step}"}, within=step, unknown=self.unknown)
 
     def stepped(self, step: str, after: frozenset[str], declared_by: Line | None) -> None:
         """A step that was awaited: it takes the place of what it came after, if that is where this line stood."""
-        replaced = after if declared_by is self else frozenset()
-        self._move((self.frontier - replaced) | {step})
+        self._move({step}, after if declared_by is self else frozenset())
 
     def join(self, other: Line) -> None:
         """A task that was awaited has come to its end."""
@@ -114,15 +122,14 @@ class Line:
             self.closed.update(other.closed)
             self.closed[other.after] = other.tally.of(other.after)
         if news:
-            replaced = other.origin if other.maker is self else frozenset()
-            self._move((self.frontier - replaced) | news)
+            self._move(news, other.origin if other.maker is self else frozenset())
 
     def failed(self) -> None:
         """Several tasks were awaited at once and one has failed; which, and how far the others are, says nothing."""
         after = self.after
         number = self.tally.forks.get(after, 0)
         self.tally.forks[after] = number + 1
-        self._move(frozenset((f"failure-after-{after}-{number}",)))
+        self._move({f"failure-after-{after}-{number}"}, self.frontier)
 
     def unclear(self, why: str) -> None:
         """From here on the order is not known."""
@@ -131,6 +138,8 @@ class Line:
 
     def settle(self) -> None:
         """Join the tasks of the groups that have been left since."""
+        if not self.groups:
+            return
         for group in [g for g in self.groups if getattr(g, "_exiting", False) and not getattr(g, "_tasks", True)]:
             tasks = self.groups.pop(group)
             if getattr(group, "_aborting", False):
@@ -140,15 +149,24 @@ class Line:
                     self.join(task.line)
 
     def take_closed(self) -> dict[str, Counts]:
-        """What is closed and not on record yet."""
-        closed, self.closed = self.closed, {}
+        """What is closed and not on record yet.
+
+        Not where this line stands: a task that it has joined ended there, but it goes on counting there itself.
+        """
+        here = self.after
+        closed = {after: counts for after, counts in self.closed.items() if after != here}
+        self.closed = {after: counts for after, counts in self.closed.items() if after == here}
         return closed
 
-    def _move(self, frontier: frozenset[str]) -> None:
-        if frontier == self.frontier:
-            return
-        before = self._hash or frontier_hash(self.frontier)
-        counts = self.tally.of(before)
-        if any(counts):
-            self.closed[before] = counts
-        self.frontier, self._hash = frontier, ""
+    def _move(self, news: Iterable[str], replaced: frozenset[str]) -> None:
+        """Come after some news, which take the place of what they came after themselves.
+
+        In place, and each set of predecessors is taken away once: a line may await thousands of tasks.
+        """
+        if self._hash:  # else nothing was counted here
+            self.closed[self._hash] = self.tally.of(self._hash)
+        if replaced is not self._replaced:
+            self._newest -= replaced
+            self._replaced = replaced
+        self._newest |= set(news)
+        self._frontier, self._hash = None, ""

@@ -26,6 +26,8 @@ class Outcome:
     completed: the flow is over; value: what it returned. parked: it waits for answers to `waits`. held: of the steps in
     `held` nobody knows how far they got; an operator has to say. failed: the body raised; reason and message say what.
     refused: the flow does not fit its journal. lost: another driver has taken over.
+
+    findings: damage among the journals of which nobody can tell whose it was; it may hide an entry of this flow.
     """
 
     root: str
@@ -35,6 +37,7 @@ class Outcome:
     message: str = ""
     waits: tuple[Question, ...] = ()
     held: Mapping[str, str] = field(factory=dict)
+    findings: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -50,4 +53,5 @@ class Outcome:
             "message": self.message,
             "waits": [{"wait": q.wait, "question": q.question, "to": q.to} for q in self.waits],
             "held": dict(self.held),
+            "findings": list(self.findings),
         }

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attrs import define, field
 
-from onestart.command import BadCommandError, canonical, digest
+from onestart.command import BadCommandError, canonical
 from onestart.flow.errors import BadFlowError, RefusedError
 from onestart.flow.guard import Asked, Guard
 from onestart.flow.identity import CAUSAL, MARKER, StepId
@@ -53,7 +54,8 @@ class Scope:
         task = current()
         line = task.line if task is not None and task.line.tally is self.tally else None
         place = None if line is None else (line.after, line.call())
-        asked = Asked(self._id(kind, line, place), digest(spec), shown(spec), place, self._closed(line))
+        spec_digest = hashlib.sha256(text.encode()).hexdigest()
+        asked = Asked(self._id(kind, line, place), spec_digest, shown(text), place, self._closed(line))
         if len(text) > MOST_SPEC:
             raise BadFlowError(f"{asked.step} takes {len(text)} bytes; keep it below {MOST_SPEC} and pass a reference")
         if self.guard is not None:

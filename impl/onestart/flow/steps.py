@@ -5,7 +5,7 @@ Awaited twice it is carried out once. Its result is what JSON makes of it, so a 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from onestart.flow.errors import BadFlowError, FlowError, OrderMismatchError, RefusedError, StepFailedError
@@ -21,8 +21,8 @@ VERDICTS = ("pass", "fail", "noop")
 HookBody = Callable[..., Awaitable[object]]
 
 
-class Step(Awaitable[Any]):
-    """A call of a flow. Subclasses say how it is carried out."""
+class Step(Coroutine[Any, Any, Any]):
+    """A call of a flow, to be awaited, or made a task of like a coroutine. Subclasses say how it is carried out."""
 
     kind = ""
 
@@ -33,6 +33,7 @@ class Step(Awaitable[Any]):
         self.spec = spec
         self._after = self._line.frontier if self._line is not None else frozenset[str]()
         self._future: FlowFuture | None = None
+        self._iterator: Generator[Any, Any, Any] | None = None
 
     @property
     def id(self) -> str:
@@ -50,7 +51,9 @@ class Step(Awaitable[Any]):
             self._future.add_done_callback(_seen)
             self.start(self._future)
         try:
-            return (yield from self._future.__await__())
+            if not self._future.done():
+                yield from self._waiter(self._future).__await__()
+            return self._future.result()
         finally:
             task = current()
             if task is not None and self._future.done():
@@ -58,6 +61,26 @@ class Step(Awaitable[Any]):
                 task.line.stepped(str(name), self._after, self._line)
                 if not name.after:
                     task.line.unclear(self._line.unknown if self._line is not None else "a call from a callback")
+
+    def send(self, value: Any) -> Any:
+        if self._iterator is None:
+            self._iterator = self.__await__()
+        return self._iterator.send(value)
+
+    def throw(self, error: Any, *rest: Any) -> Any:
+        if self._iterator is None:
+            self._iterator = self.__await__()
+        return self._iterator.throw(error, *rest)
+
+    def close(self) -> None:
+        if self._iterator is not None:
+            self._iterator.close()
+
+    def _waiter(self, future: FlowFuture) -> FlowFuture:
+        """A future of its own for each who waits: who is cancelled takes it along, and nobody else's."""
+        waiter = FlowFuture(loop=self.root.loop)
+        future.add_done_callback(lambda _: None if waiter.done() else waiter.set_result(None))
+        return waiter
 
     def start(self, future: FlowFuture) -> None:
         """Bring the future about."""
@@ -129,7 +152,6 @@ class Effect(Step):
                 await self.root.append("index", self.id, self.index())
             ended = await self.root.execute(self)
             if ended is None:
-                future.parked = True
                 return
             await self.root.append("done", self.id, _body(ended))
         self.settle(future, ended)
@@ -143,7 +165,6 @@ class Human(Step):
         if wait is not None and wait.answered:
             self.replay(future, Ended(wait.value))
             return
-        future.parked = True
         if wait is None:
             self.root.spawn(self._ask(), future)
         self.root.parked[self.id] = (str(self.spec["question"]), str(self.spec["to"]))

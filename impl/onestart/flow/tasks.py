@@ -27,9 +27,7 @@ Callback = Callable[..., object]
 
 
 class FlowFuture(asyncio.Future[Any]):
-    """What a step is waited for by. parked: whether only somebody outside can bring it about."""
-
-    parked = False
+    """What a step is waited for by."""
 
 
 class FlowTask(asyncio.Task[Any]):

@@ -1,4 +1,4 @@
-"""The five stores together: what each shows of a key, judged by what the others had seen of it."""
+"""The stores together: what each shows of a key, judged by what the others had seen of it."""
 
 from __future__ import annotations
 
@@ -158,6 +158,10 @@ class Stores:
     def all_tasks(self) -> Iterable[str]:
         """Every task with a record."""
         return dict.fromkeys([*self._keys, *self._of["lease"].places("lease")])
+
+    def roots(self) -> Iterable[str]:
+        """Every flow with a record."""
+        return dict.fromkeys(self._of["step"].places("step"))
 
     def lost(self, store: str) -> list[tuple[Place, set[int]]]:
         """The records that other stores have seen and that are not there: whose, and their numbers."""
