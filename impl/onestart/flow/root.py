@@ -144,7 +144,9 @@ class Root:
             raise self._lost()
 
     def _lost(self) -> RefusedError:
-        return self.latch.refuse(LeaseLostError(f"another driver has taken {self.id!r} over"))
+        lost = LeaseLostError(f"another driver has taken {self.id!r} over")
+        self.latch.refuse(lost)
+        return lost
 
     async def execute(self, step: Effect) -> Ended | None:
         """What a worker makes of the step; None if nobody knows how far an earlier execution got."""
