@@ -10,6 +10,7 @@ import pytest
 
 from flow_runs import Clock, World
 from onestart.flow import (
+    AGAIN,
     NEVER,
     BadFlowError,
     Call,
@@ -27,9 +28,12 @@ from onestart.flow import (
     Worker,
     flow,
 )
+from onestart.flow.journal import read
+from onestart.health import Health, Reading
 from onestart.memory import MemoryLedger
 from onestart.ports import LedgerUnavailableError
 from onestart.records import Lease, Step
+from test_jsonl_ledger import Disk, ledger_on, put
 
 
 @flow
@@ -220,6 +224,93 @@ def test_who_is_cancelled_takes_nobody_along() -> None:
     world = World()
     assert completed(world.run(body)) == ["result of a", "result of a"]
     assert world.effects == ["a"]
+
+
+@pytest.mark.parametrize("identity", [2, 3])
+def test_what_nobody_awaits_is_done_all_the_same(identity: int) -> None:
+    """A body that returns first does not decide how much of a branch is done; in order it resumes from any cut."""
+
+    @flow
+    async def body(f: Handle) -> Any:
+        async def aside() -> None:
+            await f.llm("aside 1")
+            await f.run(["aside 2"])
+
+        asyncio.create_task(aside())  # noqa: RUF006
+        return await f.llm("a")
+
+    order = ("a", "aside 1", "aside 2")
+    whole = World(identity=identity)
+    assert completed(whole.run(body, order=order)) == "result of a"
+    assert whole.effects == ["a", "aside 1", "aside 2"]
+    for cut in range(2, len(whole.records)):
+        world = World(identity=identity, in_flight="again")
+        world.run(body, order=order, writes=cut)
+        assert completed(world.run(body, order=order)) == "result of a"
+
+
+def test_a_question_that_nobody_awaits_parks_the_flow() -> None:
+    @flow
+    async def body(f: Handle) -> Any:
+        asyncio.ensure_future(f.human("Really?"))  # noqa: RUF006
+        return await f.llm("a")
+
+    world = World()
+    outcome = world.run(body)
+    assert outcome is not None
+    assert outcome.state == "parked"
+    world.answer(outcome.waits[0].wait, "yes")
+    assert completed(world.run(body)) == "result of a"
+
+
+def test_what_waits_for_something_else_ends_with_the_body() -> None:
+    """A heartbeat, say."""
+
+    @flow
+    async def body(f: Handle) -> Any:
+        async def forever() -> None:
+            await asyncio.Event().wait()
+
+        asyncio.create_task(forever())  # noqa: RUF006
+        return await f.llm("a")
+
+    assert completed(World().run(body)) == "result of a"
+
+
+def test_an_operator_says_what_became_of_a_step() -> None:
+    """That it may be carried out again, what it came to, or how it failed; with who says so, and why."""
+
+    @flow
+    async def body(f: Handle) -> Any:
+        try:
+            return await f.llm("a")
+        except StepFailedError as error:
+            return error.diagnostic
+
+    async def resolve(world: World, step: str, resolution: Any, **said: Any) -> None:
+        ledger = MemoryLedger(world.records)
+        flows = Flows(ledger=ledger, clock=world.clock)
+        await flows.resolve("root", step, resolution, **({"by": "anna", "why": "I looked"} | said))
+        world.records = list(ledger.records)
+
+    ends = ((AGAIN, "result of a"), (Known("seen"), "seen"), (Known(failed="gone"), "gone"))
+    for resolution, value in ends:
+        world = World()
+        assert world.run(body, arrivals=0) is None
+        step = next(step for what, step, _ in world.entries() if what == "index")
+        with pytest.raises(WaitError, match="a driver may be carrying out"):
+            asyncio.run(resolve(world, step, resolution))
+        world.clock.seconds += 100
+        for wrong in ({"by": ""}, {"why": "\n"}):
+            with pytest.raises(BadFlowError):
+                asyncio.run(resolve(world, step, resolution, **wrong))
+        with pytest.raises(WaitError, match="no step 'llm-9'"):
+            asyncio.run(resolve(world, "llm-9", resolution))
+        asyncio.run(resolve(world, step, resolution))
+        assert completed(world.run(body)) == value
+        assert world.effects == ["a", "a"] if resolution is AGAIN else ["a"]
+        with pytest.raises(WaitError, match="is under way"):
+            asyncio.run(resolve(world, step, resolution))
 
 
 def test_slots_limit_how_many_are_under_way() -> None:
@@ -436,8 +527,6 @@ def test_results_are_json(value: Any) -> None:
 
 def test_a_damaged_lease_is_not_taken_for_a_free_one() -> None:
     """Nobody knows who drives, so nobody else does; the message says what to do."""
-    from test_jsonl_ledger import Disk, ledger_on, put
-
     disk = Disk()
     put(ledger_on(disk), Lease("flow:root", 1, "root", 1e9))
     path = next(path for path in disk.files if path.endswith("leases.jsonl"))
@@ -452,8 +541,6 @@ def test_a_damaged_lease_is_not_taken_for_a_free_one() -> None:
 
 def test_damage_that_may_hide_an_entry_is_reported() -> None:
     """Nobody can tell whose it was, so it stops nothing and is told of."""
-    from test_jsonl_ledger import Disk, ledger_on
-
     disk = Disk()
 
     async def attempt(root: str) -> Outcome:
@@ -470,9 +557,6 @@ def test_damage_that_may_hide_an_entry_is_reported() -> None:
 
 def test_a_damaged_journal_is_not_taken_for_a_short_one() -> None:
     """What cannot be read might have been a result."""
-    from onestart.flow.journal import read
-    from onestart.health import Health, Reading
-
     begin = Step("root", "flow:root", "root", "", 1, {"flow": "short", "version": 3, "arguments": []})
     for reading in (Reading((begin,), 2, Health.CORRUPT, "flows.jsonl:2"), Reading((begin,), 2, Health.INTACT, "x")):
         with pytest.raises(JournalError, match="damaged"):

@@ -158,6 +158,11 @@ class Author:
                 task = asyncio.create_task(first())
                 values = [await body() for body in others]
                 return [await task, *values]
+            case "kept":
+                first, *others = bodies
+                kept = asyncio.gather(first())
+                values = [await body() for body in others]
+                return [*(await kept), *values]
             case _:
                 return await self._as_they_end(f, fan, position, bodies)
 

@@ -26,6 +26,7 @@ IDENTITY = "identity"  # a call has another id than before, or that of another c
 READING = "reading"  # a first attempt reads more than a new root needs
 LEASE = "lease"  # a driver writes after another has taken over
 
+HELPERS = ("helper", "mcp", "plugin")
 ADMITTING = ("index", "wait", "verdict", "complete", "again")
 
 
@@ -39,7 +40,11 @@ class Holder:
 
 @define(eq=False)
 class Judges:
-    """holders: of counted ordinals, by scope. specs: digests under which steps are recorded. token: the newest."""
+    """holders: of counted ordinals, by scope. specs: digests under which steps are recorded. questions: who asked.
+
+    closed: entries of which there is one. done: whose result a step's is; settled: steps that have one. known: ids of
+    calls. widths: how many calls there were in a place that was left, and in which attempt. token: the newest.
+    """
 
     world: World
     holders: dict[tuple[str, int], Holder] = field(factory=dict)
@@ -48,6 +53,8 @@ class Judges:
     closed: set[tuple[str, str]] = field(factory=set)
     done: dict[str, str] = field(factory=dict)
     known: dict[str, str] = field(factory=dict)
+    settled: set[str] = field(factory=set)
+    widths: dict[tuple[str, str], tuple[int, int]] = field(factory=dict)
     token: int = 0
 
     def declared(self, told: Told, placed: Placed, step: str) -> None:
@@ -77,12 +84,24 @@ class Judges:
             )
         if placed.call.kind in ("hook", "dispatch") and self.world.plan.changed is not None:
             return  # what it came to before the change is what it came to
+        step = told.ids[placed.position]
+        if placed.call.kind != "human" and step not in self.settled:
+            self._object(ADMISSION, f"{placed.identity} is given {value!r}, and {step} has no result on record")
+        if not self._due(placed, value):
+            what = f"{placed.identity} is given {value!r}"
+            self._object(DELIVERY, what, self._mixed(told, placed) if self._of_another(placed, value) else "")
+
+    def _due(self, placed: Placed, value: object) -> bool:
         try:
-            expected = value_of_call(placed, self.world.name)
+            return bool(value == value_of_call(placed, self.world.name))
         except FailsError:
-            expected = None
-        if value != expected:
-            self._object(DELIVERY, f"{placed.identity} is given {value!r}", self._mixed(told, placed))
+            return False
+
+    def _of_another(self, placed: Placed, value: object) -> bool:
+        plan, kind = self.world.plan, placed.call.kind
+        programs = (plan.program, plan.changed) if plan.changed is not None else (plan.program,)
+        others = (other for program in programs for other in program.calls() if other.call.kind == kind)
+        return any(other.identity != placed.identity and self._due(other, value) for other in others)
 
     def raised(self, told: Told, placed: Placed, error: Exception) -> None:
         """A call has raised something in its author's code."""
@@ -91,14 +110,15 @@ class Judges:
                 told.refused = placed
                 self.world.note(told.number, f"{placed.identity} is refused: {error}")
         elif isinstance(error, StepFailedError) and not _may_fail(placed, error, self.world):
-            self._object(DELIVERY, f"{placed.identity} fails with {error.diagnostic!r}", self._mixed(told, placed))
+            self._object(DELIVERY, f"{placed.identity} fails with {error.diagnostic!r}")
 
     def starts(self, told: Told, effect: Effect, call: Carried) -> None:
         """A worker is asked to carry something out."""
         placed, step = effect.placed, call.step
         recorded = self.specs.get(step)
         if recorded is None:
-            self._object(ADMISSION, f"{step} is carried out before it is indexed", "index-at-admission")
+            protection = "effects-indexed" if placed.call.kind in HELPERS else "index-at-admission"
+            self._object(ADMISSION, f"{step} is carried out before it is indexed", protection)
         elif recorded != digest(call.spec):
             self._object(ADMISSION, f"{step} is carried out with another spec than is recorded", "spec-bound")
         if told.refused is not None and step not in told.indexed and placed.position not in told.waiting:
@@ -135,16 +155,21 @@ class Judges:
                 f"{_said(entry)} is written after {told.refused.identity} was refused",
                 _latch(told, placed, entry.step),
             )
-        self._judge_place(entry)
+        self._judge_place(entry, told.number)
         self._note(told, entry)
 
-    def _judge_place(self, entry: Entry) -> None:
+    def _judge_place(self, entry: Entry, now: int) -> None:
         step = parse(entry.step)
         if step is None or entry.what in ("answer", "again"):
             return
-        if entry.what in ("done", "verdict", "wait") and (entry.what, entry.step) in self.closed:
+        if entry.what in ("done", "verdict", "wait", "complete") and (entry.what, entry.step) in self.closed:
             self._object(ADMISSION, f"{_said(entry)} is written twice")
         self.closed.add((entry.what, entry.step))
+        calls, attempt = self.widths.get((step.scope, step.after), (step.ordinal + 1, -1))
+        if step.kind != MARKER and entry.what in ("index", "wait") and step.ordinal >= calls and attempt < now:
+            self._object(
+                ADMISSION, f"{entry.step} is one more call in a place where {calls} were made before", "width-checked"
+            )
         for held in self._held(step):
             if held.step.kind != step.kind:
                 what = f"ordinal {step.ordinal} is that of {held.step} and is given to {entry.step}"
@@ -170,6 +195,10 @@ class Judges:
             told.indexed.add(entry.step)
         if entry.what == "wait" and entry.step in told.placed:
             self.questions.setdefault(entry.step, told.placed[entry.step])
+        for after, (calls, _) in entry.body.get("closed", {}).items():
+            self.widths.setdefault((step.scope, after), (calls, told.number))
+        if entry.what in ("done", "verdict"):
+            self.settled.add(entry.step)
         if entry.what in ("done", "verdict") and entry.step in told.placed:
             self.done.setdefault(entry.step, self.world.name(told.placed[entry.step]))
 

@@ -12,7 +12,7 @@ from attrs import field, frozen
 
 EFFECTS = ("run", "llm", "agent", "helper", "mcp", "plugin", "memory", "on")
 KINDS = (*EFFECTS, "human", "hook", "dispatch")
-FANS = ("gather", "group", "tasks", "later", "completed")
+FANS = ("gather", "group", "tasks", "later", "kept", "completed")
 VERDICTS = ("pass", "fail", "noop")
 
 
@@ -43,7 +43,7 @@ class Call:
 @frozen
 class Fan:
     """Branches side by side. how: gather, TaskGroup, tasks awaited in order; later: the first one is a task that is
-    awaited when the second, run in place, has ended; completed: in the order of their ends, with a call after each.
+    awaited when the others, run in place, have ended; kept: the same with a gathering of it; completed: in the order of their ends, with a call after each.
     """
 
     how: str

@@ -144,12 +144,14 @@ class Driver:
             context,
         )
         scope = Scope(root)
-        root.latch.wake = root.over.set
+        root.latch.wake = root.finish
         with flow_tasks(loop):
             main = root.task(_body(self.flow, scope, self.arguments), scope.line())
             rest = asyncio.Task(root.over.wait(), loop=loop)
             try:
                 await asyncio.wait([main, rest], return_when=asyncio.FIRST_COMPLETED)
+                if main.done() and not main.cancelled() and main.exception() is None:
+                    await root.drain()
                 outcome = await self._conclude(root, scope, main)
                 await root.close(finish=True)
             finally:
@@ -160,12 +162,11 @@ class Driver:
     async def _conclude(self, root: Root, scope: Scope, main: FlowTask) -> Outcome:
         if root.latch.refusal is not None:
             return _refused(root, root.latch.refusal)
-        if not main.done():
+        if not main.done() or root.waiting_for_somebody():
             questions = tuple(Question(step, *asked) for step, asked in sorted(root.parked.items()))
             return Outcome(root.id, "held" if root.held else "parked", waits=questions, held=dict(root.held))
         try:
             value = root.plain(main.result(), "what the flow returns")
-            await _settled(root)
             marker = scope.complete(main.line)
             await root.close(finish=True)  # what nobody awaits may go on, and nothing comes after the marker
             await root.append("complete", marker, {"result": value})
@@ -195,12 +196,6 @@ class Driver:
 
 async def _body(flow: Flow, scope: Scope, arguments: Sequence[Any]) -> Any:
     return await flow.body(Handle(scope), *arguments)
-
-
-async def _settled(root: Root) -> None:
-    """Steps that are under way although nobody awaits them any more come to their end."""
-    while root.busy:
-        await asyncio.wait(list(root.busy))
 
 
 def _refused(root: Root, refusal: RefusedError) -> Outcome:

@@ -60,6 +60,7 @@ class Root:
     tasks: set[FlowTask] = field(factory=set)
     busy: set[asyncio.Task[Any]] = field(factory=set)
     over: asyncio.Event = field(factory=asyncio.Event)
+    stirred: asyncio.Event = field(factory=asyncio.Event)
     replays: int = 0
     _slots: dict[str, Semaphore] = field(factory=dict)
     _looking: bool = False
@@ -158,8 +159,28 @@ class Root:
         except BadCommandError as error:
             raise BadFlowError(str(error)) from None
 
+    def waiting_for_somebody(self) -> bool:
+        """Whether a part of the flow is left that only somebody outside can bring on."""
+        return bool(self.tasks) and bool(self.parked or self.held) and self.over.is_set()
+
+    async def drain(self) -> None:
+        """What nobody awaits any more comes to its end all the same, if the flow's own steps can bring it there.
+
+        Else what a flow has done would depend on how far a task got before its body returned. A task that waits for
+        something else is left to be cancelled.
+        """
+        while not self.over.is_set() and (self.busy or self.replays or any(map(_goes_on, self.tasks))):
+            self.stirred.clear()
+            await self.stirred.wait()
+
+    def finish(self) -> None:
+        """Nothing more will come of this attempt."""
+        self.over.set()
+        self.stirred.set()
+
     def look(self) -> None:
         """Something has changed that may leave nothing to do but to wait for somebody outside."""
+        self.stirred.set()
         if (self.parked or self.held) and not self._looking:
             self._looking = True
             self.loop.call_soon(self._look)
@@ -167,7 +188,7 @@ class Root:
     def _look(self) -> None:
         self._looking = False
         if not self.busy and not self.replays and self.tasks and all(map(_waits, self.tasks)):
-            self.over.set()
+            self.finish()
 
     def _rested(self, task: asyncio.Task[Any]) -> None:
         self.busy.discard(task)
@@ -204,6 +225,11 @@ def _seen(task: asyncio.Task[Any]) -> None:
     """What it raises is told by whoever is behind it."""
     if not task.cancelled():
         asyncio.Task.exception(task)
+
+
+def _goes_on(task: FlowTask) -> bool:
+    """Whether the task is about to run, or waits for what is of the flow."""
+    return task.waiting is None or known(task, task.waiting)
 
 
 def _fail(future: FlowFuture, error: Exception) -> None:

@@ -1,0 +1,97 @@
+"""Faults of step ids with causality: something of the order that is not told, or told by the wrong thing."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Generator
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from onestart.flow import tasks
+from onestart.flow.line import Line
+from onestart.flow.scope import Scope
+from onestart.flow.tasks import FlowTask
+from onestart_conformance.faults.fault import Fault, Patch
+from onestart_conformance.flows.faults.promises import ANY_ORDER
+from onestart_conformance.flows.judges import IDENTITY
+
+STABLE = "stable-ids"
+
+
+def _counted() -> list[Patch]:
+    return [(Scope, "_causal", lambda self, line: False)]
+
+
+def _in_order_of_arrival() -> list[Patch]:
+    arrivals: WeakKeyDictionary[Any, dict[str, int]] = WeakKeyDictionary()
+    stepped = Line.stepped
+
+    def noted(self: Line, step: str, after: frozenset[str], declared_by: Line | None) -> None:
+        arrived = arrivals.setdefault(self.tally, {})
+        arrived.setdefault(step, len(arrived))
+        stepped(self, step, after, declared_by)
+
+    def after(self: Line) -> str:
+        self.settle()
+        arrived = arrivals.get(self.tally, {})
+        names = sorted(self.frontier, key=lambda name: (arrived.get(name, -1), name))
+        return hashlib.sha256("\n".join(names).encode()).hexdigest()
+
+    return [(Line, "stepped", noted), (Line, "after", property(after))]
+
+
+def _done_task_forgotten() -> list[Patch]:
+    awaited = FlowTask.__await__
+
+    def forgetful(self: FlowTask) -> Generator[Any, None, Any]:
+        if self.done():
+            return (yield from asyncio.Task.__await__(self))
+        return (yield from awaited(self))
+
+    return [(FlowTask, "__await__", forgetful)]
+
+
+def _only_when_it_suspends() -> list[Patch]:
+    return [(tasks._Gathered, "__await__", lambda self: tasks._GATHERING.__await__(self))]
+
+
+def _one_count() -> list[Patch]:
+    def call(self: Line) -> int:
+        ordinal = sum(self.tally.calls.values())
+        after = self.after
+        self.tally.calls[after] = self.tally.calls.get(after, 0) + 1
+        return ordinal
+
+    return [(Line, "call", call)]
+
+
+def _forks_forgotten() -> list[Patch]:
+    fork = Line.fork
+
+    def unborn(self: Line) -> Line:
+        line = fork(self)
+        line.frontier, line.birth = self.frontier, ""
+        return line
+
+    return [(Line, "fork", unborn)]
+
+
+def _hooks_leak() -> list[Patch]:
+    return [(Line, "inside", lambda self, step: self)]
+
+
+def of_identities() -> list[Fault]:
+    """Each makes an id depend on the order in which results arrive."""
+    return [
+        Fault(name, statement, ANY_ORDER, IDENTITY, patches, STABLE)
+        for name, statement, patches in (
+            ("stable-ids", "every step is counted in call order", _counted),
+            ("unsorted-predecessors", "predecessors are hashed in the order of their results", _in_order_of_arrival),
+            ("done-task-forgotten", "awaiting a task that is done already joins nothing", _done_task_forgotten),
+            ("gathering-done-forgotten", "awaiting a gathering that is done already joins nothing", _only_when_it_suspends),
+            ("one-count", "calls are counted together, whatever they come after", _one_count),
+            ("forks-forgotten", "a task begins where its maker stood, like its siblings", _forks_forgotten),
+            ("hooks-leak", "the steps of a hook count outside of it", _hooks_leak),
+        )
+    ]

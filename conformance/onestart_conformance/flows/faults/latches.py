@@ -1,0 +1,149 @@
+"""Faults of the latch: a check that is not made, for all steps or for some."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from typing import Any
+
+from attrs import evolve
+
+from onestart.flow.latch import Latch
+from onestart.flow.line import Line
+from onestart.flow.root import Root
+from onestart.flow.scope import Scope
+from onestart.flow.steps import Dispatch, Effect, Step
+from onestart.flow.tasks import FlowFuture
+from onestart_conformance.faults.fault import Fault, Patch
+from onestart_conformance.flows.faults.promises import NOTHING_AFTER
+from onestart_conformance.flows.judges import ADMISSION
+
+Applies = Callable[[str], bool]
+
+ALL: Applies = lambda kind: True  # noqa: E731
+ACTIVITIES: Applies = lambda kind: kind in ("memory", "on")  # noqa: E731
+
+
+class OpenLatch(Latch):
+    """A latch that nobody checks. It takes refusals all the same."""
+
+    def check(self) -> None:
+        return
+
+
+def _open(root: Root) -> Root:
+    """The same root, of which nobody checks the latch."""
+    return evolve(root, latch=OpenLatch(root.latch.refusal))
+
+
+def _at_declaration(applies: Applies) -> Patch:
+    declare = Scope.declare
+
+    def unchecked(self: Scope, kind: str, spec: Mapping[str, Any]) -> tuple[Any, Line | None]:
+        root = self.root
+        if applies(kind):
+            self.root = _open(root)
+        try:
+            return declare(self, kind, spec)
+        finally:
+            self.root = root
+
+    return Scope, "declare", unchecked
+
+
+def _at_start(applies: Applies) -> Patch:
+    awaited = Step.__await__
+
+    def unchecked(self: Step) -> Generator[Any, None, Any]:
+        if not applies(self.asked.id.kind) or self.root.latch.refusal is None:
+            return (yield from awaited(self))
+        root, self.root = self.root, _open(self.root)
+        inner = awaited(self)
+        try:
+            waited = next(inner)
+        except StopIteration as stop:
+            return stop.value
+        finally:
+            self.root = root
+        yield waited
+        return (yield from inner)
+
+    return Step, "__await__", unchecked
+
+
+def _at_slot(applies: Applies) -> Patch:
+    carry_out = Effect._carry_out
+
+    async def unchecked(self: Effect, future: FlowFuture) -> None:
+        if not applies(self.asked.id.kind):
+            return await carry_out(self, future)
+        async with self.root.slot(self.asked.id.kind):
+            if not self.root.indexed(self.id):
+                await self.root.append("index", self.id, self.index())
+            ended = await self.root.execute(self)
+            if ended is None:
+                future.parked = True
+                return None
+            body = {"failed": ended.failed} if ended.failed is not None else {"result": ended.result}
+            await self.root.append("done", self.id, body)
+        self.settle(future, ended)
+        return None
+
+    return Effect, "_carry_out", unchecked
+
+
+def _in_children() -> list[Patch]:
+    start = Dispatch.start
+
+    def apart(self: Dispatch, future: FlowFuture) -> None:
+        root, self.root = self.root, evolve(self.root, latch=Latch())
+        try:
+            start(self, future)
+        finally:
+            self.root = root
+
+    return [(Dispatch, "start", apart)]
+
+
+def _forgotten() -> list[Patch]:
+    return [(Latch, "refuse", lambda self, refusal: refusal)]
+
+
+def of_latches() -> list[Fault]:
+    """One for each place where the latch is checked, and one for the latch itself."""
+    latches: list[tuple[str, str, Callable[[], list[Patch]]]] = [
+        (
+            "latch-at-declaration",
+            "a refused flow may declare steps",
+            lambda: [_at_declaration(ALL)],
+        ),
+        (
+            "latch-at-start",
+            "a step that was declared before a refusal may be awaited after it",
+            lambda: [_at_start(ALL)],
+        ),
+        (
+            "latch-at-slot",
+            "a step that waits for a slot is carried out after a refusal",
+            lambda: [_at_slot(ALL)],
+        ),
+        (
+            "latch-in-children",
+            "a child flow goes on after its parent was refused",
+            _in_children,
+        ),
+        (
+            "latch-on-activities",
+            "memory and subscriptions go on after a refusal",
+            lambda: [_at_declaration(ACTIVITIES), _at_start(ACTIVITIES), _at_slot(ACTIVITIES)],
+        ),
+    ]
+    faults = [Fault(name, statement, NOTHING_AFTER, ADMISSION, patches, name) for name, statement, patches in latches]
+    kept = Fault(
+        "refusal-not-kept",
+        "a refusal is raised once and forgotten",
+        NOTHING_AFTER,
+        ADMISSION,
+        _forgotten,
+        "latch-at-declaration",
+    )
+    return [*faults, kept]

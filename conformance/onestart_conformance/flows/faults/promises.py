@@ -1,0 +1,12 @@
+"""What flows promise; each fault puts one of these at stake."""
+
+EFFECT_ONCE = "a_completed_effect_is_never_executed_again"
+OWN_RESULT = "a_result_reaches_only_its_call"
+NOTHING_AFTER = "nothing_is_admitted_after_a_refusal"
+OWN_PLACE = "nothing_is_admitted_in_another_ones_place"
+ON_RECORD = "what_is_begun_and_what_is_handed_on_is_on_record"
+NOTHING_EXTRA = "a_first_attempt_reads_nothing_extra"
+IN_ORDER = "a_resume_in_order_is_never_refused_and_writes_the_same"
+ANY_ORDER = "with_causal_ids_every_order_resumes"
+ONE_DRIVER = "one_driver_at_a_time"
+WHOLE = "a_flow_completes_with_all_that_is_journaled"
