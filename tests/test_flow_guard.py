@@ -266,3 +266,12 @@ def test_a_task_that_was_awaited_leaves_the_place_to_whoever_awaited_it() -> Non
         world = World(in_flight="again")
         world.run(counts_on, writes=cut)
         assert world.run(counts_on) == done
+
+
+def test_a_call_that_was_left_out_is_missed_before_the_next_one() -> None:
+    """Its step was under way when the driver died, so nothing has said yet how many calls there were in its place."""
+    outcome, effects, entries = resumed(body_of("run a"), body_of([["llm b"], ["llm c"]], "run d"), arrivals=0)
+    assert outcome.reason == "serial_replay_order_mismatch"
+    assert "before it the journal has 1 call at least, and this resume made 0" in outcome.message
+    assert sorted(effects) == ["b", "c"]
+    assert not [step for what, step, _ in entries if what == "index" and step.startswith("run-")]

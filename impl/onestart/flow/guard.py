@@ -38,15 +38,22 @@ class Asked:
 
 @define(eq=False)
 class Guard:
-    """Of one scope: the root's own steps, or those under a dispatch. holders: who holds an ordinal that is counted."""
+    """Of one scope: the root's own steps, or those under a dispatch. holders: who holds an ordinal that is counted.
+
+    reached: how many calls there were at least after a frontier, by the steps that are journaled there.
+    """
 
     journal: Journal
     latch: Latch
     scope: str = ""
     claimed: set[str] = field(factory=set)
     holders: dict[int, tuple[str, str]] = field(init=False)
+    reached: dict[str, int] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
+        for scope, after, ordinal in self.journal.places:
+            if scope == self.scope:
+                self.reached[after] = max(self.reached.get(after, 0), ordinal + 1)
         self.holders = dict(_holders(self.journal, self.scope))
 
     def check(self, asked: Asked) -> None:
@@ -120,6 +127,9 @@ class Guard:
                 raise self._mismatch(
                     asked.id, f"before it the journal has {_counted(width)}, and this resume made {_counted(counts)}"
                 )
+            if counts[0] < self.reached.get(after, 0):
+                calls = f"{self.reached[after]} call{'s' if self.reached[after] != 1 else ''} at least"
+                raise self._mismatch(asked.id, f"before it the journal has {calls}, and this resume made {counts[0]}")
 
     def _check_spec(self, asked: Asked) -> None:
         wait = self.journal.waits.get(asked.step)
