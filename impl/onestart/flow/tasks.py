@@ -23,6 +23,8 @@ _GATHERED = ("asyncio.tasks", "gather.<locals>._done_callback")
 _COMPLETED = ("asyncio.tasks", "as_completed.<locals>._on_completion")
 _OTHERS = (("asyncio.tasks", "_wait.<locals>._on_completion"), _COMPLETED)
 
+_BETWEEN_TASKS = (asyncio.locks.__file__, asyncio.queues.__file__)  # brought about by other tasks, not by a timer
+
 Callback = Callable[..., object]
 
 
@@ -175,7 +177,19 @@ def known(task: FlowTask, waited: object) -> bool:
         return True
     if any(_released(callback, waited) for callback in task.others):
         return True
-    return any(getattr(group, "_on_completed_fut", None) is waited for group in task.line.groups)
+    if any(getattr(group, "_on_completed_fut", None) is waited for group in task.line.groups):
+        return True
+    return _innermost(task.get_coro()) in _BETWEEN_TASKS
+
+
+def _innermost(coro: Any) -> str:
+    """The file of the code that a coroutine is suspended in."""
+    file = ""
+    while coro is not None:
+        code = getattr(coro, "cr_code", None) or getattr(coro, "gi_code", None)
+        file = file if code is None else code.co_filename
+        coro = getattr(coro, "cr_await", None) or getattr(coro, "gi_yieldfrom", None)
+    return file
 
 
 def _released(callback: Callback, waited: object) -> bool:

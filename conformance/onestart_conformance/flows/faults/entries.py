@@ -187,11 +187,13 @@ def of_entries() -> list[Fault]:
         Fault("result-not-recorded", "results are not recorded", ON_RECORD, ADMISSION, lambda: _not_recorded("done")),
         Fault("verdict-not-recorded", "verdicts are not recorded", ON_RECORD, ADMISSION, _verdict_not_recorded),
         Fault(
-            "diagnostic-ignored", "a failed step gives nothing instead of failing", OWN_RESULT, DELIVERY, _diagnostic_ignored
+            "diagnostic-ignored",
+            "a failed step gives nothing instead of failing",
+            OWN_RESULT,
+            DELIVERY,
+            _diagnostic_ignored,
         ),
         Fault("journal-read-twice", "an attempt reads the journal twice", NOTHING_EXTRA, READING, _read_twice),
         Fault("indexed-again", "a resume indexes again what is indexed", IN_ORDER, ORDER, _indexed_again),
-        Fault(
-            "completed-again", "a flow that is completed is run again", ON_RECORD, ADMISSION, _completed_again
-        ),
+        Fault("completed-again", "a flow that is completed is run again", ON_RECORD, ADMISSION, _completed_again),
     ]

@@ -91,8 +91,6 @@ def _width_checked() -> list[Patch]:
     return [(Guard, "_check_place", place), *_nothing("_check_widths"), *_nothing("check_fork")]
 
 
-
-
 def of_guards() -> list[Fault]:
     """One for each thing that the guard holds a call against."""
 
@@ -128,9 +126,7 @@ def of_guards() -> list[Fault]:
             ADMISSION,
             lambda: _nothing("check_marker"),
         ),
-        fault(
-            "spec-bound", "a step's id is not bound to what it asks for", OWN_RESULT, DELIVERY, _spec_bound
-        ),
+        fault("spec-bound", "a step's id is not bound to what it asks for", OWN_RESULT, DELIVERY, _spec_bound),
         fault(
             "question-bound",
             "an answer is given to whatever is asked under its id",
@@ -175,5 +171,3 @@ def of_guards() -> list[Fault]:
             lambda: _nothing("check_complete"),
         ),
     ]
-
-

@@ -89,7 +89,11 @@ def of_identities() -> list[Fault]:
             ("stable-ids", "every step is counted in call order", _counted),
             ("unsorted-predecessors", "predecessors are hashed in the order of their results", _in_order_of_arrival),
             ("done-task-forgotten", "awaiting a task that is done already joins nothing", _done_task_forgotten),
-            ("gathering-done-forgotten", "awaiting a gathering that is done already joins nothing", _only_when_it_suspends),
+            (
+                "gathering-done-forgotten",
+                "awaiting a gathering that is done already joins nothing",
+                _only_when_it_suspends,
+            ),
             ("one-count", "calls are counted together, whatever they come after", _one_count),
             ("forks-forgotten", "a task begins where its maker stood, like its siblings", _forks_forgotten),
             ("hooks-leak", "the steps of a hook count outside of it", _hooks_leak),
