@@ -140,28 +140,56 @@ def test_another_order_is_refused_before_it_does_harm(body: Body) -> None:
 
 
 def test_a_call_that_is_counted_in_one_run_only_is_refused() -> None:
-    """Whether somebody has to wait for a lock depends on arrivals; the call behind it is the same one all the same."""
+    """Whether somebody has to wait for a signal depends on arrivals; the call behind it is the same one."""
 
     @flow
-    async def locked(f: Handle) -> Any:
-        lock = asyncio.Lock()
+    async def signaled(f: Handle) -> Any:
+        signal = asyncio.Event()
 
-        async def branch(name: str) -> Any:
-            await f.llm(name)
-            async with lock:
-                return await f.run([f"{name} locked"])
+        async def first() -> Any:
+            await f.llm("a")
+            signal.set()
 
-        return await asyncio.gather(branch("a"), branch("b"))
+        async def second() -> Any:
+            await f.llm("b")
+            await signal.wait()
+            return await f.run(["behind it"])
+
+        return await asyncio.gather(first(), second(), f.llm("c"))
 
     world = World(in_flight="again")
-    assert world.run(locked, order=("a", "a locked", "b", "b locked"), arrivals=3) is None
-    assert set(ids(world)) == {"a", "b", "a locked", "b locked"} or len(ids(world)) == 4
+    assert world.run(signaled, order=("b", "a", "behind it"), arrivals=3) is None
     before = list(world.effects)
-    outcome = world.run(locked)
+    outcome = world.run(signaled)
     assert outcome is not None
     assert (outcome.state, outcome.reason) == ("refused", "serial_replay_order_mismatch")
     assert "its place is journaled" in outcome.message or "in this place is journaled" in outcome.message
     assert world.effects == before
+
+
+@pytest.mark.parametrize("limit", [asyncio.Lock, lambda: asyncio.Semaphore(2)], ids=["lock", "semaphore"])
+def test_a_limit_of_ones_own_is_no_order(limit: Callable[[], Any]) -> None:
+    """Whoever has to wait does the same in the end, so its calls are not counted, and any order resumes."""
+
+    @flow
+    async def limited(f: Handle) -> Any:
+        slots = limit()
+
+        async def branch(name: str) -> Any:
+            await f.llm(name)
+            async with slots:
+                return await f.run([f"{name} limited"])
+
+        return await asyncio.gather(*(branch(name) for name in "abcd"))
+
+    labels = [*"abcd", *(f"{name} limited" for name in "abcd")]
+    for shift in range(1, 7):
+        world = World(in_flight="again")
+        assert world.run(limited, order=labels[shift:] + labels[:shift], arrivals=shift + 1) is None
+        assert all("-after-" in step for step in ids(world).values())
+        outcome = world.run(limited, order=labels[::-1])
+        assert outcome is not None
+        assert outcome.value == [f"result of {name} limited" for name in "abcd"]
 
 
 def kept_under_a_lock(kind: str) -> Flow:

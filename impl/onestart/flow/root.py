@@ -30,7 +30,7 @@ from onestart.flow.identity import CAUSAL
 from onestart.flow.journal import Ended, Journal, told
 from onestart.flow.latch import Latch
 from onestart.flow.line import Line
-from onestart.flow.tasks import FlowFuture, FlowTask, known
+from onestart.flow.tasks import FlowFuture, FlowTask, held_up, known
 from onestart.outside import Decision, Outside, Strand
 from onestart.ports import LedgerUnavailableError, View
 from onestart.records import Step as Entry
@@ -247,7 +247,9 @@ class Root:
 
 def _waits(task: FlowTask) -> bool:
     waiting: Any = task.waiting
-    return task.begun and waiting is not None and known(task, waiting) and not waiting.done()
+    if not task.begun or waiting is None or waiting.done():
+        return False
+    return known(task, waiting) or held_up(task)
 
 
 def _seen(task: asyncio.Task[Any]) -> None:
