@@ -5,7 +5,7 @@ from __future__ import annotations
 from onestart_model import Bool, action, exists, ite, protected, require
 from onestart_model.flows.guard import conflict, free_to_go, has_got, mismatch, reorders
 from onestart_model.flows.identity import has_turn, takes
-from onestart_model.flows.state import Call, Driver, Entry, Id, Kind, Stage, State, Turn
+from onestart_model.flows.state import Call, Driver, Entry, Id, Kind, Stage, State
 
 
 def made_by(s: State, d: Driver, c: Call, h: Id) -> Bool:
@@ -37,7 +37,7 @@ def declare(s: State, d: Driver, c: Call, x: Id) -> None:
     require(~s.latched[d], protection="latch-at-declaration")
     s.stage[d, c] = Stage.DECLARED
     s.taken[d, c] = x
-    s.turn[d, x] = Turn.CLAIMED
+    s.claimed[d, x] = c
     s.late[d] = s.late[d] | s.latched[d]
     s.moved[d] = s.moved[d] | reorders(s, c, x)
 
@@ -66,8 +66,8 @@ def admit(s: State, d: Driver, c: Call, x: Id) -> None:
     in_flight = ~new & (s.entry[x] == Entry.ADMITTED) & ~s.kind[c].one_of(Kind.HUMAN, Kind.HOOK)
     s.late[d] = s.late[d] | s.latched[d]
     s.stage[d, c] = ite(marker, Stage.DONE, ite(in_flight, Stage.DOUBT, Stage.QUEUED))
-    s.turn[d, x] = Turn.SETTLED
     s.filed_for[x] = ite(new, c, s.filed_for[x])
+    s.home[c] = ite(new, x, s.home[c])
     s.asked[x] = ite(new, s.asks[c], s.asked[x])
     s.within.update(lambda y, h: ite((y == x) & new, made_by(s, d, c, h), s.within[y, h]))
     s.entry[x] = ite(new, ite(marker, Entry.COMPLETED, Entry.ADMITTED), s.entry[x])
@@ -80,8 +80,8 @@ def turn_away(s: State, d: Driver, c: Call, x: Id) -> None:
     require(has_got(s, d, c, x, Stage.DECLARED), conflict(s, c, x), ~s.latched[d])
     require(s.leads[d], has_turn(s, d, x))
     s.stage[d, c] = Stage.DONE
-    s.turn[d, x] = Turn.SETTLED
     s.latched[d] = protected("latch-on-conflict")
+    s.moved[d] = s.moved[d] | reorders(s, c, x)
 
 
 @action(source="serial ordinals, the fix: f.on and f.memory before they act")

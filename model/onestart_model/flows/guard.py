@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from onestart_model import Bool, forall, protected
-from onestart_model.flows.state import Call, Driver, Entry, Id, Kind, Stage, State, Turn
+from onestart_model import NONE, Bool, forall, protected
+from onestart_model.flows.state import Call, Driver, Entry, Id, Kind, Stage, State
 
 
 def holds(s: State, x: Id) -> Bool:
     """The journal shows that the id is taken: by an indexed call, a parked wait or an unfinished child flow."""
     ended = (s.entry[x] == Entry.COMPLETED) & ((s.filed[x] != Kind.EFFECT) | protected("effects-indexed"))
-    effect = s.filed[x].one_of(Kind.RUN, Kind.LLM, Kind.HOOK) | ((s.filed[x] == Kind.EFFECT) & protected("effects-indexed"))
+    effect = s.filed[x].one_of(Kind.RUN, Kind.LLM, Kind.HOOK) | (
+        (s.filed[x] == Kind.EFFECT) & protected("effects-indexed")
+    )
     shown = (
         (effect & protected("index-at-admission"))
         | ((s.filed[x] == Kind.HUMAN) & protected("waits-hold"))
@@ -46,7 +48,7 @@ def skips(s: State, d: Driver, x: Id) -> Bool:
     """
 
     def unclaimed(y: Id) -> Bool:
-        return s.passed[x, y] & (s.turn[d, y] == Turn.FREE) & holds(s, y) & ~s.within[y, x]
+        return s.passed[x, y] & (s.claimed[d, y] == NONE) & holds(s, y) & ~s.within[y, x]
 
     return ~forall(Id, lambda y: ~unclaimed(y))
 
@@ -54,9 +56,11 @@ def skips(s: State, d: Driver, x: Id) -> Bool:
 def free_to_go(s: State, d: Driver, c: Call) -> Bool:
     """All that comes before the call is done, the hook that makes it is under way, and the body is not over."""
     after_all = forall(Call, lambda b: ~s.before[b, c] | (s.stage[d, b] == Stage.DONE))
-    in_hook = forall(Call, lambda h: (s.part_of[c] != h) | (s.stage[d, h] == Stage.ENTERED))
+    in_hook = forall(
+        Call, lambda h: (s.part_of[c] != h) | ((s.kind[h] == Kind.HOOK) & (s.stage[d, h] == Stage.ENTERED))
+    )
     open_ = forall(Call, lambda m: (s.kind[m] != Kind.MARKER) | (s.stage[d, m] == Stage.IDLE))
-    return s.active[d] & (s.stage[d, c] == Stage.IDLE) & after_all & in_hook & open_
+    return s.active[d] & (s.kind[c] != Kind.NOTHING) & (s.stage[d, c] == Stage.IDLE) & after_all & in_hook & open_
 
 
 def has_got(s: State, d: Driver, c: Call, x: Id, *stages: Stage) -> Bool:

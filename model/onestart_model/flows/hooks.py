@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from onestart_model import Bool, action, forall, implies, ite, protected, require
+from onestart_model import NONE, Bool, action, forall, implies, ite, protected, require
 from onestart_model.flows.effects import deliver
 from onestart_model.flows.guard import has_got, skips
 from onestart_model.flows.identity import counted
-from onestart_model.flows.state import Call, Driver, Entry, Id, Kind, Stage, State, Turn
+from onestart_model.flows.state import Call, Driver, Entry, Id, Kind, Stage, State
 
 
 @action(source="serial ordinals, the fix: hook watermarks")
 def decide(s: State, d: Driver, c: Call, x: Id) -> None:
     """A hook gives its verdict, which is recorded with the ordinals that are passed by then.
 
-    Only admitted ones count: an ordinal that is declared and not yet on record may be another call's in a resume.
+    Only those on record count: one that is declared and never admitted may be another call's in a resume.
     """
     calls_done = forall(Call, lambda o: implies(s.part_of[o] == c, s.stage[d, o].one_of(Stage.IDLE, Stage.DONE)))
     require(has_got(s, d, c, x, Stage.ENTERED), s.kind[c] == Kind.HOOK, calls_done)
     require(s.leads[d], protection="driver-lease")
 
     def past(y: Id) -> Bool:
-        claimed = (s.turn[d, y] == Turn.CLAIMED) & ~protected("watermark-of-admitted")
-        return counted(s, y) & ((s.turn[d, y] == Turn.SETTLED) | claimed)
+        on_record = (s.entry[y] != Entry.ABSENT) | ~protected("watermark-of-admitted")
+        return counted(s, y) & (s.claimed[d, y] != NONE) & on_record
 
     s.passed.update(lambda h, y: ite(h == x, past(y), s.passed[h, y]))
     s.entry[x] = Entry.COMPLETED
@@ -34,7 +34,7 @@ def replay(s: State, d: Driver, c: Call, x: Id) -> None:
     require(has_got(s, d, c, x, Stage.QUEUED), s.kind[c] == Kind.HOOK, s.entry[x] == Entry.COMPLETED, ~s.latched[d])
     require(~skips(s, d, x), protection="watermark")
     deliver(s, c, x)
-    s.turn.update(lambda e, y: ite((e == d) & s.passed[x, y] & (s.turn[e, y] == Turn.FREE), Turn.SETTLED, s.turn[e, y]))
+    s.claimed.update(lambda e, y: ite((e == d) & s.passed[x, y] & (s.claimed[e, y] == NONE), c, s.claimed[e, y]))
     s.stage[d, c] = Stage.DONE
 
 

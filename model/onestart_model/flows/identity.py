@@ -8,7 +8,7 @@ ordinal after all. A root of version 2 is one in which they are known of no call
 from __future__ import annotations
 
 from onestart_model import NONE, Bool, forall, implies, protected
-from onestart_model.flows.state import Call, Driver, Id, State, Turn
+from onestart_model.flows.state import Call, Driver, Id, Stage, State
 
 
 def known(s: State, c: Call) -> Bool:
@@ -30,9 +30,9 @@ def next_ordinal(s: State, d: Driver, x: Id) -> Bool:
     """The lowest ordinal that the attempt's counter has not passed."""
 
     def further(y: Id) -> Bool:
-        return (y == x) | ~counted(s, y) | (s.turn[d, y] != Turn.FREE) | lower(s, x, y)
+        return (y == x) | ~counted(s, y) | (s.claimed[d, y] != NONE) | lower(s, x, y)
 
-    return counted(s, x) & (s.turn[d, x] == Turn.FREE) & forall(Id, further)
+    return counted(s, x) & (s.claimed[d, x] == NONE) & forall(Id, further)
 
 
 def takes(s: State, d: Driver, c: Call, x: Id) -> Bool:
@@ -48,7 +48,7 @@ def takes(s: State, d: Driver, c: Call, x: Id) -> Bool:
 def has_turn(s: State, d: Driver, x: Id) -> Bool:
     """No lower ordinal is claimed by a call that was not admitted yet."""
 
-    def waits(y: Id) -> Bool:
-        return (s.turn[d, y] == Turn.CLAIMED) & counted(s, y) & lower(s, y, x)
+    def waits(o: Call, y: Id) -> Bool:
+        return (s.taken[d, o] == y) & (s.stage[d, o] == Stage.DECLARED) & counted(s, y) & lower(s, y, x)
 
-    return ~counted(s, x) | forall(Id, lambda y: ~waits(y))
+    return ~counted(s, x) | forall(Call, Id, lambda o, y: ~waits(o, y))

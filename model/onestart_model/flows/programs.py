@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from attrs import frozen
-
-from onestart_model.instance import Row
 
 
 @frozen

@@ -85,7 +85,9 @@ def a_result_is_replayed(s: State) -> Bool:
         lambda d: exists(
             Call,
             Call,
-            lambda a, b: s.before[a, b] & (s.stage[d, a] == Stage.DONE) & (s.stage[d, b] == Stage.RUNNING) & s.completed[a],
+            lambda a, b: (
+                s.before[a, b] & (s.stage[d, a] == Stage.DONE) & (s.stage[d, b] == Stage.RUNNING) & s.completed[a]
+            ),
         ),
     )
 

@@ -12,7 +12,9 @@ PROTECTIONS = (
     Protection("question-bound", "An answer is for the question and the recipient that it was given to."),
     Protection("hook-input-bound", "A hook's verdict is for the input that it was given on."),
     Protection("watermark", "A replayed verdict moves the counter past no held ordinal that nobody has claimed."),
-    Protection("watermark-of-admitted", "A verdict's watermark counts ordinals that are on record, not those declared."),
+    Protection(
+        "watermark-of-admitted", "A verdict's watermark counts ordinals that are on record, not those declared."
+    ),
     Protection("index-at-admission", "Calls are indexed when they are admitted, so one in flight at a crash is seen."),
     Protection("effects-indexed", "Helper, MCP and plugin effects are indexed like other calls."),
     Protection("admitted-in-order", "A call is admitted after all calls that hold lower ordinals of the attempt."),
@@ -22,7 +24,9 @@ PROTECTIONS = (
     Protection("latch-in-children", "A refusal of the root stops its child flows."),
     Protection("latch-on-activities", "After a refusal there are no subscriptions and no findings."),
     Protection("latch-on-conflict", "An admission conflict is a refusal like any other, which no catch undoes."),
-    Protection("in-flight-declared", "An effect in flight at a crash runs again only if its executor says that it may."),
+    Protection(
+        "in-flight-declared", "An effect in flight at a crash runs again only if its executor says that it may."
+    ),
     Protection("driver-lease", "One driver leads a root; what a stale one records or starts is refused."),
     Protection("reads-on-resume-only", "The journal is read only by attempts that resume."),
 )

@@ -61,14 +61,6 @@ class Entry(Enumeration):
     COMPLETED = member("its result, answer or verdict is recorded")
 
 
-class Turn(Enumeration):
-    """What an attempt knows of an id."""
-
-    FREE = member("not taken; for an ordinal: the counter has not got there")
-    CLAIMED = member("a call was declared under it")
-    SETTLED = member("that call was admitted, or a replayed verdict has moved the counter past it")
-
-
 class Stage(Enumeration):
     """How far a call has got in an attempt."""
 
@@ -103,11 +95,12 @@ class State:
 
     active: Fn[Driver, Bool] = volatile(False)
     latched: Fn[Driver, Bool] = volatile(False)  # this attempt has refused a call
-    turn: Fn[Driver, Id, Turn] = volatile(Turn.FREE)
     taken: Fn[Driver, Call, Maybe[Id]] = volatile(NONE)
+    claimed: Fn[Driver, Id, Maybe[Call]] = volatile(NONE)  # by the call that took it, or the hook that moved past it
     stage: Fn[Driver, Call, Stage] = volatile(Stage.IDLE)
 
     filed_for: Fn[Id, Maybe[Call]] = ghost(NONE)  # whose record it is; no journal knows that
+    home: Fn[Call, Maybe[Id]] = ghost(NONE)  # where the call was filed last
     executions: Fn[Call, Number] = ghost(0, upto=2)
     completed: Fn[Call, Bool] = ghost(False)  # a result of the call's effect was recorded
     repeated: Fn[Call, Bool] = ghost(False)  # its effect was executed after that
