@@ -206,6 +206,7 @@ class Prover:
         self._assumed = {p.name: self._words.term(p.condition, {}) for p in self.invariants}
         self._counted = 0
         self._context = [self._words.limit(name) >= 0 for name in model.limits]
+        self._context += [self._words.term(p.condition, {}) for p in model.assumptions]
 
     def tasks(self, wanted: list[Property] | None) -> Iterable[tuple[Property, Action | None]]:
         """Every obligation that is not trivially true because the action changes nothing that the property reads."""

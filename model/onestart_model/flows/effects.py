@@ -49,7 +49,7 @@ def enter(s: State, d: Driver, c: Call, x: Id) -> None:
 @action(source="serial ordinals, tests: a running dispatched child stops when its parent refuses")
 def step_of_child(s: State, d: Driver, c: Call, x: Id) -> None:
     """A child flow that is under way starts its step, unless the root has refused a call in the meantime."""
-    require(has_got(s, d, c, x, Stage.ENTERED), s.kind[c] == Kind.DISPATCH)
+    require(has_got(s, d, c, x, Stage.ENTERED), s.kind[c] == Kind.DISPATCH, s.entry[x] == Entry.ADMITTED)
     require(s.leads[d], protection="driver-lease")
     require(~s.latched[d], protection="latch-in-children")
     execute(s, d, c, x)

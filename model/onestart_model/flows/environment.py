@@ -1,8 +1,7 @@
 """What the world does to a flow: crashes, and people who answer.
 
 What is assumed:
-- the program is the same in every attempt: same calls, same causal order, and each call asks for the same. A question
-  that is built from the time of day is another program;
+- of the program, what `program` says;
 - a record is written wholly or not at all, is never lost, and a driver that lost its lease writes none;
 - an executor starts effects for the driver that leads the root alone, and can be asked what it has started;
 - results arrive in any order, whenever they like.

@@ -56,11 +56,9 @@ def skips(s: State, d: Driver, x: Id) -> Bool:
 def free_to_go(s: State, d: Driver, c: Call) -> Bool:
     """All that comes before the call is done, the hook that makes it is under way, and the body is not over."""
     after_all = forall(Call, lambda b: ~s.before[b, c] | (s.stage[d, b] == Stage.DONE))
-    in_hook = forall(
-        Call, lambda h: (s.part_of[c] != h) | ((s.kind[h] == Kind.HOOK) & (s.stage[d, h] == Stage.ENTERED))
-    )
+    in_hook = forall(Call, lambda h: (s.part_of[c] != h) | (s.stage[d, h] == Stage.ENTERED))
     open_ = forall(Call, lambda m: (s.kind[m] != Kind.MARKER) | (s.stage[d, m] == Stage.IDLE))
-    return s.active[d] & (s.kind[c] != Kind.NOTHING) & (s.stage[d, c] == Stage.IDLE) & after_all & in_hook & open_
+    return s.active[d] & (s.stage[d, c] == Stage.IDLE) & after_all & in_hook & open_
 
 
 def has_got(s: State, d: Driver, c: Call, x: Id, *stages: Stage) -> Bool:

@@ -23,7 +23,7 @@ def counted(s: State, x: Id) -> Bool:
 
 def lower(s: State, x: Id, y: Id) -> Bool:
     """The counter gets to the first id before the second."""
-    return s.below[x, y] & ~s.below[y, x]
+    return s.below[x, y]
 
 
 def next_ordinal(s: State, d: Driver, x: Id) -> Bool:
@@ -36,13 +36,8 @@ def next_ordinal(s: State, d: Driver, x: Id) -> Bool:
 
 
 def takes(s: State, d: Driver, c: Call, x: Id) -> Bool:
-    """The call would take this id if it were made now.
-
-    That an id of version 3 belongs to one call alone is the assumption on how such ids are made.
-    """
-    alone = forall(Call, lambda o: implies(s.own[o] == x, o == c))
-    fixed = known(s, c) & (s.own[c] == x) & ~s.ordinal[x] & alone
-    return fixed | (~known(s, c) & next_ordinal(s, d, x))
+    """The call would take this id if it were made now."""
+    return (known(s, c) & (s.own[c] == x)) | (~known(s, c) & next_ordinal(s, d, x))
 
 
 def has_turn(s: State, d: Driver, x: Id) -> Bool:

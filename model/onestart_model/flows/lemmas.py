@@ -19,8 +19,7 @@ ADMITTED = (Stage.QUEUED, Stage.DOUBT, Stage.ENTERED, Stage.RUNNING)
 
 def fits(s: State, c: Call, x: Id) -> Bool:
     """The id is the call's own, or an ordinal if it has none."""
-    alone = forall(Call, lambda o: implies(s.own[o] == x, o == c))
-    return ((s.own[c] == x) & ~s.ordinal[x] & alone) | ((s.own[c] == NONE) & s.ordinal[x])
+    return (s.own[c] == x) | ((s.own[c] == NONE) & s.ordinal[x])
 
 
 def alike(s: State, c: Call, x: Id) -> Bool:

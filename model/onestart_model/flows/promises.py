@@ -6,15 +6,9 @@ from onestart_model import NONE, Bool, can_still, exists, forall, implies, invar
 from onestart_model.flows.state import Call, Driver, Entry, Id, Kind, Stage, State
 
 
-def unlike_any_other(s: State, c: Call) -> Bool:
-    """No other call of its kind asks for the same."""
-    return forall(Call, lambda o: (o == c) | (s.kind[o] != s.kind[c]) | (s.asks[o] != s.asks[c]))
-
-
 def told_apart(s: State, c: Call) -> Bool:
-    """The call has an id of its own, or it and the hook that makes it can be told by what they ask for."""
-    maker = forall(Call, lambda h: implies(s.part_of[c] == h, (s.own[h] != NONE) | unlike_any_other(s, h)))
-    return (s.own[c] != NONE) | (unlike_any_other(s, c) & maker)
+    """The call has an id of its own, or no other can be taken for it."""
+    return (s.own[c] != NONE) | s.unlike[c]
 
 
 @invariant(layer="effect", source="design: a completed effect is never executed again")

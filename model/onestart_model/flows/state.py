@@ -79,6 +79,7 @@ class State:
     asks: Fn[Call, Spec] = fixed()
     before: Fn[Call, Call, Bool] = fixed()  # the first has to be done before the second is made
     part_of: Fn[Call, Maybe[Call]] = fixed()  # the hook that makes the call
+    unlike: Fn[Call, Bool] = fixed()  # no other call can be taken for it
     again: Fn[Call, Bool] = fixed()  # its executor says that the effect may be run again
     own: Fn[Call, Maybe[Id]] = fixed()  # the id that follows from its causal predecessors, none where they are unknown
     ordinal: Fn[Id, Bool] = fixed()
