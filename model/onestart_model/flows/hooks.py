@@ -16,7 +16,7 @@ def decide(s: State, d: Driver, c: Call, x: Id) -> None:
     Only those on record count: one that is declared and never admitted may be another call's in a resume.
     """
     calls_done = forall(Call, lambda o: implies(s.part_of[o] == c, s.stage[d, o].one_of(Stage.IDLE, Stage.DONE)))
-    require(has_got(s, d, c, x, Stage.ENTERED), s.kind[c] == Kind.HOOK, calls_done)
+    require(has_got(s, d, c, x, Stage.ENTERED), s.kind[c] == Kind.HOOK, s.entry[x] == Entry.ADMITTED, calls_done)
     require(s.leads[d], protection="driver-lease")
 
     def past(y: Id) -> Bool:

@@ -140,8 +140,13 @@ def who_claims_an_id_took_it_or_moved_past_it(s: State) -> Bool:
 
     def claims(d: Driver, c: Call, x: Id) -> Bool:
         made = forall(Call, lambda o: implies(s.part_of[o] == c, s.stage[d, o] == Stage.IDLE))
-        past = (s.kind[c] == Kind.HOOK) & (s.stage[d, c] == Stage.DONE) & made & s.ordinal[x]
-        under = forall(Id, lambda h: implies((s.taken[d, c] == h) & (h != x), past & s.passed[h, x] & s.within[x, h]))
+        past = (s.kind[c] == Kind.HOOK) & (s.stage[d, c] == Stage.DONE) & made
+        replayed = (s.entry[x] != Entry.ABSENT) & s.ordinal[x]
+
+        def by(h: Id) -> Bool:
+            return (s.entry[h] == Entry.COMPLETED) & s.passed[h, x] & s.within[x, h]
+
+        under = forall(Id, lambda h: implies((s.taken[d, c] == h) & (h != x), past & replayed & by(h)))
         return implies(s.claimed[d, x] == c, (s.taken[d, c] != NONE) & under)
 
     return forall(Driver, lambda d: forall(Call, Id, lambda c, x: claims(d, c, x)))
@@ -180,6 +185,16 @@ def a_call_that_is_told_apart_has_one_record(s: State) -> Bool:
             & implies(told_apart(s, c) & (s.filed_for[x] == c), s.home[c] == x)
         ),
     )
+
+
+@invariant(supporting=True)
+def a_call_that_is_told_apart_finds_its_own_record(s: State) -> Bool:
+    """What a call that is told apart was admitted under is its own record."""
+
+    def own_record(d: Driver, c: Call, x: Id) -> Bool:
+        return implies(told_apart(s, c) & (s.taken[d, c] == x) & s.stage[d, c].one_of(*ADMITTED), s.filed_for[x] == c)
+
+    return forall(Driver, lambda d: forall(Call, Id, lambda c, x: own_record(d, c, x)))
 
 
 @invariant(supporting=True)
