@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onestart_model import Bool, action, exists, ite, protected, require
+from onestart_model import NONE, Bool, action, exists, ite, protected, require
 from onestart_model.flows.guard import conflict, free_to_go, has_got, mismatch, reorders
 from onestart_model.flows.identity import has_turn, takes
 from onestart_model.flows.state import Call, Driver, Entry, Id, Kind, Stage, State
@@ -10,7 +10,7 @@ from onestart_model.flows.state import Call, Driver, Entry, Id, Kind, Stage, Sta
 
 def made_by(s: State, d: Driver, c: Call, h: Id) -> Bool:
     """The call is one that the hook under this id makes."""
-    return exists(Call, lambda hook: (s.part_of[c] == hook) & (s.taken[d, hook] == h))
+    return (s.part_of[c] != NONE) & (s.claimed[d, h] == s.part_of[c])
 
 
 def resumed(s: State) -> Bool:

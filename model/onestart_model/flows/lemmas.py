@@ -44,7 +44,7 @@ def idle_drivers_know_nothing(s: State) -> Bool:
     return forall(Driver, lambda d: implies(~s.active[d], empty(d)))
 
 
-@invariant(supporting=True)
+@invariant(supporting=True, rests_on=("an_id_fits_its_call",))
 def a_call_has_an_id_once_it_is_made(s: State) -> Bool:
     """A call has an id exactly while it is not idle, and claims it."""
     return forall(Driver, Call, lambda d, c: (s.taken[d, c] == NONE) == (s.stage[d, c] == Stage.IDLE)) & forall(
@@ -59,7 +59,13 @@ def an_id_fits_its_call(s: State) -> Bool:
     return taken & forall(Call, Id, lambda c, x: implies(s.filed_for[x] == c, fits(s, c, x)))
 
 
-@invariant(supporting=True)
+@invariant(
+    supporting=True,
+    rests_on=(
+        "a_declared_call_meets_its_own_kind",
+        "an_admitted_call_has_its_record",
+    ),
+)
 def a_record_is_of_a_call(s: State) -> Bool:
     """What is filed under an id is what the call asked for whose record it is."""
     present = forall(
@@ -74,7 +80,7 @@ def a_record_is_of_a_call(s: State) -> Bool:
     return present & forall(Call, Id, lambda c, x: implies(s.filed_for[x] == c, alike(s, c, x)))
 
 
-@invariant(supporting=True)
+@invariant(supporting=True, rests_on=("a_declared_call_meets_its_own_kind",))
 def an_admitted_call_has_its_record(s: State) -> Bool:
     """Whatever was admitted is on record under its id, with what it asked for."""
 
@@ -85,7 +91,16 @@ def an_admitted_call_has_its_record(s: State) -> Bool:
     return forall(Driver, lambda d: forall(Call, Id, lambda c, x: recorded(d, c, x)))
 
 
-@invariant(supporting=True)
+@invariant(
+    supporting=True,
+    rests_on=(
+        "a_call_has_an_id_once_it_is_made",
+        "a_record_is_of_a_call",
+        "an_admitted_call_has_its_record",
+        "idle_drivers_know_nothing",
+        "one_driver_leads",
+    ),
+)
 def a_declared_call_meets_its_own_kind(s: State) -> Bool:
     """What the leading driver is about to admit finds nothing, or a record of its kind; a person's, the same question."""
 
@@ -97,7 +112,16 @@ def a_declared_call_meets_its_own_kind(s: State) -> Bool:
     return forall(Driver, lambda d: forall(Call, Id, lambda c, x: met(d, c, x)))
 
 
-@invariant(supporting=True)
+@invariant(
+    supporting=True,
+    rests_on=(
+        "a_call_has_an_id_once_it_is_made",
+        "a_declared_call_meets_its_own_kind",
+        "an_admitted_call_has_its_record",
+        "ordinals_are_claimed_in_their_order",
+        "who_claims_an_id_took_it_or_moved_past_it",
+    ),
+)
 def the_journal_has_no_holes(s: State) -> Bool:
     """The counter gets to any ordinal on record before any that is not."""
 
@@ -108,7 +132,7 @@ def the_journal_has_no_holes(s: State) -> Bool:
     return forall(Id, Id, earlier)
 
 
-@invariant(supporting=True)
+@invariant(supporting=True, rests_on=("watermarks_have_no_holes",))
 def ordinals_are_claimed_in_their_order(s: State) -> Bool:
     """The counter gets to any claimed ordinal before any free one, and two claimed ones have an order."""
 
@@ -120,7 +144,13 @@ def ordinals_are_claimed_in_their_order(s: State) -> Bool:
     return forall(Driver, lambda d: forall(Id, Id, lambda x, y: earlier(d, x, y)))
 
 
-@invariant(supporting=True)
+@invariant(
+    supporting=True,
+    rests_on=(
+        "ordinals_are_claimed_in_their_order",
+        "the_journal_has_no_holes",
+    ),
+)
 def watermarks_have_no_holes(s: State) -> Bool:
     """A watermark counts ordinals that are on record, all up to some point."""
 
@@ -134,7 +164,16 @@ def watermarks_have_no_holes(s: State) -> Bool:
     )
 
 
-@invariant(supporting=True)
+@invariant(
+    supporting=True,
+    rests_on=(
+        "a_call_has_an_id_once_it_is_made",
+        "a_declared_call_meets_its_own_kind",
+        "a_hook_is_under_way_when_it_makes_calls",
+        "a_record_is_of_a_call",
+        "watermarks_have_no_holes",
+    ),
+)
 def who_claims_an_id_took_it_or_moved_past_it(s: State) -> Bool:
     """Another id than its own is claimed only by a replayed hook: one that a call of that hook is on record under."""
 
@@ -152,7 +191,7 @@ def who_claims_an_id_took_it_or_moved_past_it(s: State) -> Bool:
     return forall(Driver, lambda d: forall(Call, Id, lambda c, x: claims(d, c, x)))
 
 
-@invariant(supporting=True)
+@invariant(supporting=True, rests_on=("a_call_has_an_id_once_it_is_made",))
 def a_hook_is_under_way_when_it_makes_calls(s: State) -> Bool:
     """A call that a hook makes comes after the hook has begun."""
 
@@ -163,7 +202,17 @@ def a_hook_is_under_way_when_it_makes_calls(s: State) -> Bool:
     return forall(Driver, lambda d: forall(Call, Call, lambda c, h: begun(d, c, h)))
 
 
-@invariant(supporting=True)
+@invariant(
+    supporting=True,
+    rests_on=(
+        "a_call_has_an_id_once_it_is_made",
+        "a_declared_call_meets_its_own_kind",
+        "a_hook_is_under_way_when_it_makes_calls",
+        "a_record_is_of_a_call",
+        "an_admitted_call_has_its_record",
+        "an_id_fits_its_call",
+    ),
+)
 def a_call_within_a_hook_is_one_of_its_calls(s: State) -> Bool:
     """A record within that of a hook is of a call that such a hook makes."""
 
@@ -174,7 +223,20 @@ def a_call_within_a_hook_is_one_of_its_calls(s: State) -> Bool:
     return forall(Id, lambda x: forall(Id, Call, lambda h, c: maker(x, h, c)))
 
 
-@invariant(supporting=True)
+@invariant(
+    supporting=True,
+    rests_on=(
+        "a_call_comes_past_its_record_only_if_that_is_claimed",
+        "a_call_that_is_told_apart_finds_its_own_record",
+        "a_declared_call_meets_its_own_kind",
+        "a_hook_is_under_way_when_it_makes_calls",
+        "a_record_is_of_a_call",
+        "an_admitted_call_has_its_record",
+        "an_id_fits_its_call",
+        "nobody_else_is_admitted_on_the_record_of_a_call",
+        "who_claims_an_id_took_it_or_moved_past_it",
+    ),
+)
 def a_call_that_is_told_apart_has_one_record(s: State) -> Bool:
     """Where the call was filed last, its record is; and if it is told apart, it has no other."""
     return forall(
@@ -187,7 +249,15 @@ def a_call_that_is_told_apart_has_one_record(s: State) -> Bool:
     )
 
 
-@invariant(supporting=True)
+@invariant(
+    supporting=True,
+    rests_on=(
+        "a_declared_call_meets_its_own_kind",
+        "a_record_is_of_a_call",
+        "an_admitted_call_has_its_record",
+        "an_id_fits_its_call",
+    ),
+)
 def a_call_that_is_told_apart_finds_its_own_record(s: State) -> Bool:
     """What a call that is told apart was admitted under is its own record."""
 
@@ -197,7 +267,71 @@ def a_call_that_is_told_apart_finds_its_own_record(s: State) -> Bool:
     return forall(Driver, lambda d: forall(Call, Id, lambda c, x: own_record(d, c, x)))
 
 
-@invariant(supporting=True)
+@invariant(
+    supporting=True,
+    rests_on=(
+        "a_call_has_an_id_once_it_is_made",
+        "a_record_is_of_a_call",
+        "an_id_fits_its_call",
+        "idle_drivers_know_nothing",
+        "one_driver_leads",
+        "the_journal_has_no_holes",
+    ),
+)
+def a_call_comes_past_its_record_only_if_that_is_claimed(s: State) -> Bool:
+    """If a call takes an ordinal that is not on record, and is on record under another, that one is lower and claimed."""
+
+    def past(d: Driver, c: Call, x: Id, y: Id) -> Bool:
+        new = s.leads[d] & (s.taken[d, c] == y) & (s.entry[y] == Entry.ABSENT) & (s.filed_for[x] == c)
+        return implies(new, (s.claimed[d, x] != NONE) & lower(s, x, y) & s.ordinal[x] & s.ordinal[y])
+
+    return forall(Driver, Call, lambda d, c: forall(Id, Id, lambda x, y: past(d, c, x, y)))
+
+
+@invariant(
+    supporting=True,
+    rests_on=(
+        "a_call_has_an_id_once_it_is_made",
+        "a_call_that_is_told_apart_finds_its_own_record",
+        "a_call_within_a_hook_is_one_of_its_calls",
+        "a_declared_call_meets_its_own_kind",
+        "a_record_is_of_a_call",
+        "an_admitted_call_has_its_record",
+        "an_id_fits_its_call",
+        "idle_drivers_know_nothing",
+        "one_driver_leads",
+        "watermarks_have_no_holes",
+        "who_claims_an_id_took_it_or_moved_past_it",
+    ),
+)
+def nobody_else_is_admitted_on_the_record_of_a_call(s: State) -> Bool:
+    """Who claims the record of a call that is told apart is that call, the hook that makes it, or not admitted."""
+
+    def claims(d: Driver, o: Call, c: Call, x: Id) -> Bool:
+        other = (s.claimed[d, x] == o) & (o != c) & (s.part_of[c] != o)
+        its_record = s.leads[d] & told_apart(s, c) & (s.filed_for[x] == c)
+        waits = (s.stage[d, o] == Stage.DECLARED) & (s.taken[d, o] == x)
+        return implies(other & its_record, s.latched[d] | waits)
+
+    return forall(Driver, Call, lambda d, o: forall(Call, Id, lambda c, x: claims(d, o, c, x)))
+
+
+@invariant(
+    supporting=True,
+    rests_on=(
+        "a_call_comes_past_its_record_only_if_that_is_claimed",
+        "a_call_has_an_id_once_it_is_made",
+        "a_call_that_is_told_apart_finds_its_own_record",
+        "a_call_that_is_told_apart_has_one_record",
+        "a_declared_call_meets_its_own_kind",
+        "a_hook_is_under_way_when_it_makes_calls",
+        "a_record_is_of_a_call",
+        "an_admitted_call_has_its_record",
+        "an_id_fits_its_call",
+        "nobody_else_is_admitted_on_the_record_of_a_call",
+        "who_claims_an_id_took_it_or_moved_past_it",
+    ),
+)
 def what_was_executed_is_on_record(s: State) -> Bool:
     """An effect that was executed was launched under the call's record; what was completed is complete there."""
 
@@ -213,7 +347,17 @@ def what_was_executed_is_on_record(s: State) -> Bool:
     return filed & forall(Call, Id, shown)
 
 
-@invariant(supporting=True)
+@invariant(
+    supporting=True,
+    rests_on=(
+        "a_call_has_an_id_once_it_is_made",
+        "a_declared_call_meets_its_own_kind",
+        "a_record_is_of_a_call",
+        "an_admitted_call_has_its_record",
+        "idle_drivers_know_nothing",
+        "one_driver_leads",
+    ),
+)
 def what_waits_was_not_started(s: State) -> Bool:
     """What the leading driver may start was never launched, unless it may run again."""
 

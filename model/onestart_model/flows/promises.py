@@ -11,25 +11,54 @@ def told_apart(s: State, c: Call) -> Bool:
     return (s.own[c] != NONE) | s.unlike[c]
 
 
-@invariant(layer="effect", source="design: a completed effect is never executed again")
+@invariant(
+    layer="effect",
+    source="design: a completed effect is never executed again",
+    rests_on=(
+        "a_call_that_is_told_apart_finds_its_own_record",
+        "a_call_that_is_told_apart_has_one_record",
+        "a_record_is_of_a_call",
+        "an_admitted_call_has_its_record",
+        "what_was_executed_is_on_record",
+    ),
+)
 def a_completed_effect_is_never_executed_again(s: State) -> Bool:
     """No effect starts after its result was recorded; two that nothing tells apart may stand in for each other."""
     return forall(Call, lambda c: implies(told_apart(s, c), ~s.repeated[c]))
 
 
-@invariant(layer="effect", source="design: in flight at a crash")
+@invariant(
+    layer="effect",
+    source="design: in flight at a crash",
+    rests_on=(
+        "a_call_that_is_told_apart_finds_its_own_record",
+        "a_call_that_is_told_apart_has_one_record",
+        "a_record_is_of_a_call",
+        "an_admitted_call_has_its_record",
+        "what_waits_was_not_started",
+        "what_was_executed_is_on_record",
+    ),
+)
 def an_effect_runs_twice_only_if_declared(s: State) -> Bool:
     """No effect is executed twice, unless its executor says that it may run again."""
     return forall(Call, lambda c: implies(told_apart(s, c) & ~s.again[c], s.executions[c] <= 1))
 
 
-@invariant(layer="read", source="serial ordinals, mechanism: answer applied to a different question")
+@invariant(
+    layer="read",
+    source="serial ordinals, mechanism: answer applied to a different question",
+    rests_on=("an_admitted_call_has_its_record",),
+)
 def what_is_recorded_reaches_only_who_asked_for_it(s: State) -> Bool:
     """A result, answer or verdict reaches only a call of the same kind that asked for the same."""
     return forall(Call, lambda c: ~s.crossed[c])
 
 
-@invariant(layer="read", source="serial ordinals, gaps: identical specs")
+@invariant(
+    layer="read",
+    source="serial ordinals, gaps: identical specs",
+    rests_on=("a_call_that_is_told_apart_finds_its_own_record",),
+)
 def identical_calls_exchange_nothing(s: State) -> Bool:
     """With ids of version 3, a call gets only what was recorded for itself, even if another asks for just the same."""
     return forall(Call, lambda c: implies(s.own[c] != NONE, ~s.exchanged[c]))
@@ -41,13 +70,28 @@ def nothing_goes_on_after_a_refusal(s: State) -> Bool:
     return forall(Driver, lambda d: ~s.late[d])
 
 
-@invariant(layer="attempt", source="serial ordinals, tests: a live in-order resume")
+@invariant(
+    layer="attempt",
+    source="serial ordinals, tests: a live in-order resume",
+    rests_on=(
+        "a_record_is_of_a_call",
+        "idle_drivers_know_nothing",
+    ),
+)
 def an_in_order_resume_is_never_refused(s: State) -> Bool:
     """As long as each call takes the id under which it is on record, and no other does, nothing is refused."""
     return forall(Driver, lambda d: implies(s.latched[d], s.moved[d]))
 
 
-@invariant(layer="attempt", source="design: with version 3 every order resumes")
+@invariant(
+    layer="attempt",
+    source="design: with version 3 every order resumes",
+    rests_on=(
+        "a_record_is_of_a_call",
+        "an_id_fits_its_call",
+        "watermarks_have_no_holes",
+    ),
+)
 def no_order_is_refused_under_version_3(s: State) -> Bool:
     """If all calls have ids of version 3, no attempt is refused, in whatever order they come."""
     return implies(forall(Call, lambda c: s.own[c] != NONE), forall(Driver, lambda d: ~s.latched[d]))
