@@ -305,10 +305,10 @@ def a_call_comes_past_its_record_only_if_that_is_claimed(s: State) -> Bool:
     ),
 )
 def nobody_else_is_admitted_on_the_record_of_a_call(s: State) -> Bool:
-    """Who claims the record of a call that is told apart is that call, the hook that makes it, or not admitted."""
+    """Who claims the record of a call that is made and told apart is that call, or is not admitted."""
 
     def claims(d: Driver, o: Call, c: Call, x: Id) -> Bool:
-        other = (s.claimed[d, x] == o) & (o != c) & (s.part_of[c] != o)
+        other = (s.claimed[d, x] == o) & (o != c) & (s.stage[d, c] != Stage.IDLE)
         its_record = s.leads[d] & told_apart(s, c) & (s.filed_for[x] == c)
         waits = (s.stage[d, o] == Stage.DECLARED) & (s.taken[d, o] == x)
         return implies(other & its_record, s.latched[d] | waits)
