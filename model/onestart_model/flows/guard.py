@@ -48,9 +48,19 @@ def skips(s: State, d: Driver, x: Id) -> Bool:
     """
 
     def unclaimed(y: Id) -> Bool:
-        return s.passed[x, y] & (s.claimed[d, y] == NONE) & holds(s, y) & ~s.within[y, x]
+        own = s.within[y, x] & protected("hook-calls-pass")
+        return s.passed[x, y] & (s.claimed[d, y] == NONE) & holds(s, y) & ~own
 
     return ~forall(Id, lambda y: ~unclaimed(y))
+
+
+def passes_over(s: State, d: Driver, x: Id) -> Bool:
+    """The verdict comes before a call that came before it when it was recorded, and that the hook did not make."""
+
+    def missed(y: Id) -> Bool:
+        return s.passed[x, y] & (s.claimed[d, y] == NONE) & (s.entry[y] != Entry.ABSENT) & ~s.within[y, x]
+
+    return ~forall(Id, lambda y: ~missed(y))
 
 
 def free_to_go(s: State, d: Driver, c: Call) -> Bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onestart_model import NONE, Bool, action, forall, implies, ite, protected, require
 from onestart_model.flows.effects import deliver
-from onestart_model.flows.guard import has_got, skips
+from onestart_model.flows.guard import has_got, passes_over, skips
 from onestart_model.flows.identity import counted
 from onestart_model.flows.state import Call, Driver, Entry, Id, Kind, Stage, State
 
@@ -44,4 +44,4 @@ def refuse_skip(s: State, d: Driver, c: Call, x: Id) -> None:
     require(has_got(s, d, c, x, Stage.QUEUED), s.kind[c] == Kind.HOOK, s.entry[x] == Entry.COMPLETED)
     require(skips(s, d, x))
     s.latched[d] = True
-    s.moved[d] = True
+    s.moved[d] = s.moved[d] | passes_over(s, d, x)

@@ -15,6 +15,7 @@ PROTECTIONS = (
     Protection(
         "watermark-of-admitted", "A verdict's watermark counts ordinals that are on record, not those declared."
     ),
+    Protection("hook-calls-pass", "A replayed verdict passes over the calls that its own hook made."),
     Protection("index-at-admission", "Calls are indexed when they are admitted, so one in flight at a crash is seen."),
     Protection("effects-indexed", "Helper, MCP and plugin effects are indexed like other calls."),
     Protection("admitted-in-order", "A call is admitted after all calls that hold lower ordinals of the attempt."),
