@@ -42,7 +42,7 @@ from onestart_proofs.vacuity import is_fault
 from onestart_report.verdict import Verdict, worst
 
 RESOURCES = 20_000_000
-QUICK = 500_000  # resource units after which a counterexample is looked for among few elements
+QUICK = 200_000  # resource units after which a counterexample is looked for among few elements
 FEW = (2, 3)
 INITIALLY = "initially"
 
@@ -74,9 +74,11 @@ class _Attempt:
 
 
 def _attempts(most: int) -> tuple[_Attempt, ...]:
-    quick = min(QUICK, most)
-    few = (_Attempt(quick, few=n) for n in FEW)
-    return (_Attempt(quick, some=True), _Attempt(quick), *few, _Attempt(most, some=True), _Attempt(most))
+    """Cheap ones first, and each again with more: a proof that was missed is mostly found sooner by starting anew."""
+    quick, longer = min(QUICK, most), min(5 * QUICK, most)
+    small = (_Attempt(longer, few=n) for n in FEW)
+    proofs = [_Attempt(resources, some=some) for resources in (quick, longer, most) for some in (True, False)]
+    return (*proofs[:2], *small, *proofs[2:])
 
 
 @frozen

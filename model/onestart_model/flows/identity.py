@@ -7,7 +7,7 @@ ordinal after all. A root of version 2 is one in which they are known of no call
 
 from __future__ import annotations
 
-from onestart_model import NONE, Bool, forall, implies, protected
+from onestart_model import NONE, Bool, forall, protected
 from onestart_model.flows.state import Call, Driver, Id, Stage, State
 
 

@@ -211,6 +211,7 @@ def a_hook_is_under_way_when_it_makes_calls(s: State) -> Bool:
         "a_record_is_of_a_call",
         "an_admitted_call_has_its_record",
         "an_id_fits_its_call",
+        "who_claims_an_id_took_it_or_moved_past_it",
     ),
 )
 def a_call_within_a_hook_is_one_of_its_calls(s: State) -> Bool:
@@ -227,9 +228,7 @@ def a_call_within_a_hook_is_one_of_its_calls(s: State) -> Bool:
     supporting=True,
     rests_on=(
         "a_call_comes_past_its_record_only_if_that_is_claimed",
-        "a_call_that_is_told_apart_finds_its_own_record",
         "a_declared_call_meets_its_own_kind",
-        "a_hook_is_under_way_when_it_makes_calls",
         "a_record_is_of_a_call",
         "an_admitted_call_has_its_record",
         "an_id_fits_its_call",
@@ -295,6 +294,7 @@ def a_call_comes_past_its_record_only_if_that_is_claimed(s: State) -> Bool:
         "a_call_that_is_told_apart_finds_its_own_record",
         "a_call_within_a_hook_is_one_of_its_calls",
         "a_declared_call_meets_its_own_kind",
+        "a_hook_is_under_way_when_it_makes_calls",
         "a_record_is_of_a_call",
         "an_admitted_call_has_its_record",
         "an_id_fits_its_call",
@@ -324,7 +324,6 @@ def nobody_else_is_admitted_on_the_record_of_a_call(s: State) -> Bool:
         "a_call_that_is_told_apart_finds_its_own_record",
         "a_call_that_is_told_apart_has_one_record",
         "a_declared_call_meets_its_own_kind",
-        "a_hook_is_under_way_when_it_makes_calls",
         "a_record_is_of_a_call",
         "an_admitted_call_has_its_record",
         "an_id_fits_its_call",

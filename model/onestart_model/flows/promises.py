@@ -17,8 +17,6 @@ def told_apart(s: State, c: Call) -> Bool:
     rests_on=(
         "a_call_that_is_told_apart_finds_its_own_record",
         "a_call_that_is_told_apart_has_one_record",
-        "a_record_is_of_a_call",
-        "an_admitted_call_has_its_record",
         "what_was_executed_is_on_record",
     ),
 )
