@@ -37,6 +37,7 @@ from onestart_model.expression import (
 )
 from onestart_model.rules import INVARIANT, STEP, Action, Model, Property
 from onestart_model.state import FIXED, Function
+from onestart_proofs.countermodel import Countermodel
 from onestart_proofs.smt import Term, Vocabulary
 from onestart_proofs.vacuity import is_fault
 from onestart_report.verdict import Verdict, worst

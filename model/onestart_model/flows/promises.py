@@ -128,6 +128,18 @@ def a_result_is_replayed(s: State) -> Bool:
     )
 
 
+@reachable(layer="attempt", source="serial ordinals, the fix: the guard does not make a reordered resume succeed")
+def a_resume_is_refused(s: State) -> Bool:
+    """Where calls take ordinals, a resume in which they come in another order can be refused."""
+    return exists(Driver, lambda d: s.latched[d])
+
+
+@reachable(layer="read", source="serial ordinals, gaps: identical specs")
+def calls_exchange_what_is_recorded(s: State) -> Bool:
+    """Where calls take ordinals, one can get what was recorded for another that asked for just the same."""
+    return exists(Call, lambda c: s.exchanged[c])
+
+
 def over(s: State) -> Bool:
     """The completion marker is on record."""
     return exists(Id, lambda x: (s.filed[x] == Kind.MARKER) & (s.entry[x] == Entry.COMPLETED))
