@@ -19,8 +19,8 @@ from onestart_model.yardstick import YARDSTICK
 class Standard:
     """An instance with a name. profile: the first of quick, standard, deep that includes it in a check.
 
-    variants: whether the effect of a removed protection is looked for in it. fixed: values of fixed functions; those left
-    out take every value.
+    variants: whether the effect of a removed protection is looked for in it. fixed: values of fixed functions; those
+    left out take every value.
     """
 
     name: str

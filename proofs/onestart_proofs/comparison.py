@@ -1,7 +1,7 @@
 """Designs of a flow's identity compared: each promise under each design, with the shortest story where it fails.
 
 A design is a version of the ids, without some of the protections. It is searched in several scenarios, each a small
-program and one resume; a promise holds for a design if it fails in none of them.
+program that is resumed once or twice; a promise holds for a design if it fails in none of them.
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ from onestart_proofs.traces import trace
 from onestart_report.claims import Claim
 from onestart_report.verdict import Verdict
 
-RESUMES = 1
-
 
 @frozen
 class Scenario:
-    """What is side by side in a program that is resumed once."""
+    """What is side by side in a program that is resumed so often."""
 
     name: str
     statement: str
     branches: tuple[tuple[str, ...], ...]
     spare: int = 0
+    resumes: int = 1
 
     def program(self, version: int) -> Program:
         return program(*self.branches, version=version, spare=self.spare)
@@ -39,10 +38,11 @@ SCENARIOS = (
     Scenario("kinds", "commands and a model call", (("run a", "run b"), ("llm a",))),
     Scenario("specs", "commands that ask for different things", (("run a",), ("run b",))),
     Scenario("alike", "commands that nothing tells apart", (("run a",), ("run a",))),
-    Scenario("questions", "two questions", (("human a",), ("human b",))),
+    Scenario("questions", "two questions and a command", (("human a",), ("human b",), ("run a",))),
     Scenario("inputs", "two hooks with different inputs", (("hook a",), ("hook b",))),
-    Scenario("watermark", "a hook beside a command", (("hook a",), ("run a",)), spare=1),
-    Scenario("children", "a child flow and an effect that is indexed as a helper", (("dispatch a",), ("effect a",))),
+    Scenario("watermark", "a hook beside a command", (("hook a",), ("run a",)), spare=1, resumes=2),
+    Scenario("children", "a child flow and a helper effect", (("dispatch a",), ("effect a",))),
+    Scenario("closing", "a body that does not wait for its command", (("run a",), ("marker",))),
 )
 
 GUARD = frozenset({"ordinal-kind", "waits-hold", "dispatches-hold", "marker-checked", "question-bound", "watermark"})
@@ -71,6 +71,11 @@ DESIGNS = (
     Design("3G-a", "ids of their own, all protections", 3, frozenset()),
 )
 
+PARTS = tuple(
+    Design(f"2G-a, no {part}", f"the whole guard without {part}", 2, frozenset({part}))
+    for part in sorted(GUARD | BEYOND | COMPLETION | {"spec-bound", "effects-indexed"})
+)
+
 # The last two are no promises of version 2: that they can happen is what it costs.
 PROMISES: Mapping[str, str] = {
     "a_completed_effect_is_never_executed_again": "a completed effect is never executed again",
@@ -95,7 +100,7 @@ class Cell:
 
     def claim(self) -> Claim:
         detail = f"fails after {self.steps} steps: {self.scenario}" if self.steps else f"in {len(SCENARIOS)} scenarios"
-        scope = f"identity {self.design.name}: {self.design.statement}; {RESUMES} resume"
+        scope = f"identity {self.design.name}: {self.design.statement}"
         return Claim(self.promise, "enumeration", scope, self.verdict, detail)
 
 
@@ -122,7 +127,7 @@ def compare(
 def _search(design: Design, scenario: Scenario) -> Exploration:
     chosen = scenario.program(design.version)
     instance = Instance.of(
-        FLOWS, sizes=chosen.sizes, fixed=chosen.fixed, budgets={"crash": RESUMES}, without=design.without
+        FLOWS, sizes=chosen.sizes, fixed=chosen.fixed, budgets={"crash": scenario.resumes}, without=design.without
     )
     return explore(instance, properties=list(PROMISES), stop=False, limits=Limits(memory=MOST_MEMORY))
 

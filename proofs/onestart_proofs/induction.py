@@ -4,8 +4,8 @@ One query for each action and property: assume all invariants of the state befor
 for a state in which the property fails afterwards. None: the obligation is proved, and the unsat core tells which
 assumptions it needed. Some: a counterexample to induction, which need not be reachable and is no bug by itself.
 
-Where quantifiers go round in circles (a call has an id, an id is of a call), z3 finds most proofs at once and hardly any
-counterexample. So what it cannot decide quickly is looked for among few elements first: what is found there is found.
+Where quantifiers go round in circles (a call has an id, an id is of a call), z3 finds most proofs at once and hardly
+any counterexample. What it cannot decide quickly is looked for among few elements: what is found there is found.
 
 Runs are deterministic: a seed, a resource limit in place of a clock, a fresh solver for each query.
 """
@@ -74,12 +74,15 @@ class _Attempt:
     few: int = 0
 
 
-def _attempts(most: int) -> tuple[_Attempt, ...]:
-    """Cheap ones first, and each again with more: a proof that was missed is mostly found sooner by starting anew."""
+def _attempts(most: int, *, doubtful: bool) -> tuple[_Attempt, ...]:
+    """Cheap ones first, and each again with more: a proof that was missed is mostly found sooner by starting anew.
+
+    doubtful: a counterexample is to be expected, and no great effort made where neither it nor a proof is found.
+    """
     quick, longer = min(QUICK, most), min(5 * QUICK, most)
-    small = (_Attempt(longer, few=n) for n in FEW)
+    small = [_Attempt(longer, few=n) for n in FEW]
     proofs = [_Attempt(resources, some=some) for resources in (quick, longer, most) for some in (True, False)]
-    return (*proofs[:2], *small, *proofs[2:])
+    return (*proofs[:1], *small, proofs[3]) if doubtful else (*proofs[:2], *small, *proofs[2:])
 
 
 @frozen
@@ -213,10 +216,11 @@ def _range(model: Model, function: Function) -> Property:
 
 
 class Prover:
-    """The queries of a model, in one z3 context."""
+    """The queries of a model, in one z3 context. doubtful: most of them are expected to fail."""
 
-    def __init__(self, model: Model, without: frozenset[str], options: Options) -> None:
+    def __init__(self, model: Model, without: frozenset[str], options: Options, *, doubtful: bool = False) -> None:
         self.model, self.without, self._options = model, without, options
+        self._attempts = _attempts(options.resources, doubtful=doubtful)
         self._words = Vocabulary(model, without)
         self.invariants = (*range_invariants(model), *model.of_kind(INVARIANT))
         self._assumed = {p.name: self._words.term(p.condition, {}) for p in self.invariants}
@@ -251,7 +255,7 @@ class Prover:
         first: the invariants to try with before all; without the rest, only a proof counts.
         """
         every, some = {p.name for p in self.invariants}, set(first)
-        for attempt in _attempts(self._options.resources):
+        for attempt in self._attempts:
             if attempt.some and not some:
                 continue
             solver = self._solver(attempt.resources)

@@ -1,7 +1,7 @@
 """Flows: the calls of one root's program, in whatever order their results arrive, over crashes and resumes.
 
-Read `state`, then `program`, `identity` and `guard`, then `admission`, `effects` and `hooks`; `promises` is what it is all for,
-`lemmas` is how the proof goes, `environment` is what can happen, with the assumptions.
+Read `state`, then `program`, `identity` and `guard`, then `admission`, `effects` and `hooks`; `promises` is what it is
+all for, `lemmas` is how the proof goes, `environment` is what can happen, with the assumptions.
 
 Sources that rules name: *serial ordinals* is the change that introduced the guard of version 2, with its gaps and its
 follow-up; *design* is this project's own.

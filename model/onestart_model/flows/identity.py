@@ -1,7 +1,7 @@
 """Identity: which id a call takes.
 
-Version 2 has one counter: a call takes the next ordinal when it is made, so arrival order decides. Version 3 derives the
-id from the call's causal predecessors, so arrival order takes no part; where they cannot be known, a call takes an
+Version 2 has one counter: a call takes the next ordinal when it is made, so arrival order decides. Version 3 derives
+the id from the call's causal predecessors, so arrival order takes no part; where they cannot be known, a call takes an
 ordinal after all. A root of version 2 is one in which they are known of no call.
 """
 

@@ -1,9 +1,9 @@
 """Supporting invariants: together with the promises they are inductive, so the proof holds for any program.
 
-They tell why no completed effect runs again. Ordinals are claimed in their order by every attempt, and the journal holds
-all ordinals up to some point. So a call that comes to another ordinal than the one that it is on record under finds that
-ordinal held; or else the one of its record is claimed already: by a call that asks for just the same, or by the verdict
-of the hook that made it. Neither can happen to a call that is told apart.
+They tell why no completed effect runs again. Ordinals are claimed in their order by every attempt, and the journal
+holds all ordinals up to some point. So a call that comes to another ordinal than that of its record finds it held; or
+else the one of its record is claimed already: by a call that asks for just the same, or by the verdict of the hook that
+made it. Neither can happen to a call that is told apart.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def an_admitted_call_has_its_record(s: State) -> Bool:
     ),
 )
 def a_declared_call_meets_its_own_kind(s: State) -> Bool:
-    """What the leading driver is about to admit finds nothing, or a record of its kind; a person's, the same question."""
+    """What the leading driver is about to admit finds nothing, or a record of its kind; a question, the same one."""
 
     def met(d: Driver, c: Call, x: Id) -> Bool:
         question = implies(s.kind[c] == Kind.HUMAN, s.asked[x] == s.asks[c])
@@ -278,7 +278,7 @@ def a_call_that_is_told_apart_finds_its_own_record(s: State) -> Bool:
     ),
 )
 def a_call_comes_past_its_record_only_if_that_is_claimed(s: State) -> Bool:
-    """If a call takes an ordinal that is not on record, and is on record under another, that one is lower and claimed."""
+    """If a call takes a new ordinal, and is on record under another, that one is lower and claimed."""
 
     def past(d: Driver, c: Call, x: Id, y: Id) -> Bool:
         new = s.leads[d] & (s.taken[d, c] == y) & (s.entry[y] == Entry.ABSENT) & (s.filed_for[x] == c)

@@ -1,7 +1,7 @@
 """What a program is: the assumptions on its calls, their causal order, and their ids.
 
-A program is the same in every attempt: the same calls in the same causal order, each asking for the same. A question that
-is built from the time of day makes another program.
+A program is the same in every attempt: the same calls in the same causal order, each asking for the same. A question
+that is built from the time of day makes another program.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The state of one root's flow: its program, its journal, what executors know, what a driver keeps in memory.
 
-The program is fixed and arbitrary: any calls, any kinds, any causal order. What is not fixed is the order in which calls
-that are free to go are made: results arrive as they like, in the first attempt and in every resume.
+The program is fixed and arbitrary: any calls, any kinds, any causal order. What is not fixed is the order in which
+calls that are free to go are made: results arrive as they like, in the first attempt and in every resume.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 from rich.markup import escape
 
-from onestart_proofs.comparison import DESIGNS, PROMISES, RESUMES, SCENARIOS, Cell, compare as search_all
+from onestart_proofs.comparison import DESIGNS, PARTS, PROMISES, SCENARIOS, Cell
+from onestart_proofs.comparison import compare as search_all
 from onestart_proofs.memory import keep_freed_memory
 from onestart_report.options import ModelCommand, json_option, save_option, save_traces
 from onestart_report.screen import Screen, colored
@@ -26,8 +27,9 @@ def compare(save: Path | None, as_json: bool) -> None:
     """
     screen = Screen(quiet=as_json)
     keep_freed_memory()
-    with screen.phase(f"searching {len(DESIGNS)} designs in {len(SCENARIOS)} scenarios") as tell:
-        cells = search_all(report=tell)
+    designs = (*DESIGNS, *PARTS)
+    with screen.phase(f"searching {len(designs)} designs in {len(SCENARIOS)} scenarios") as tell:
+        cells = search_all(designs, report=tell)
     written = save_traces(save, [cell.story for cell in cells if cell.story is not None])
     _show(screen, cells)
     screen.wrote(written)
@@ -43,18 +45,35 @@ def _show(screen: Screen, cells: list[Cell]) -> None:
     ]
     screen.line()
     screen.table(
-        f"Designs of identity, {RESUMES} resume: proved, or the steps of the shortest story where it fails",
+        "Designs of identity: proved, or the steps of the shortest story where it fails, and its scenario",
         ("promise", *(design.name for design in DESIGNS)),
         rows,
     )
+    screen.table("Version 2 without one part of the guard", ("without", "what fails first, and where"), _parts(cells))
     screen.table(
         "Designs", ("design", "ids", "what it is"), [(d.name, f"version {d.version}", d.statement) for d in DESIGNS]
     )
     screen.table(
         "Scenarios",
-        ("scenario", "branches", "what is side by side"),
-        [(s.name, escape(" | ".join(", ".join(b) for b in s.branches)), s.statement) for s in SCENARIOS],
+        ("scenario", "branches", "resumes", "what is side by side"),
+        [
+            (s.name, escape(" | ".join(", ".join(b) for b in s.branches)), str(s.resumes), s.statement)
+            for s in SCENARIOS
+        ],
     )
+
+
+def _parts(cells: list[Cell]) -> list[tuple[str, str]]:
+    """For each part of the guard, the promises that the whole guard keeps and that fail without it."""
+    kept = {c.promise for c in cells if c.design.name == "2G-a" and c.verdict is Verdict.PROVED}
+    rows = []
+    for design in PARTS:
+        failing = [c for c in cells if c.design is design and c.verdict is Verdict.REFUTED and c.promise in kept]
+        texts = [f"{PROMISES[c.promise]}: {c.steps} {c.scenario}" for c in sorted(failing, key=lambda c: c.steps)]
+        rows.append(
+            (", ".join(design.without), "\n".join(texts) or colored(Verdict.PROVED, "nothing in these scenarios"))
+        )
+    return rows
 
 
 def _text(cell: Cell) -> str:
@@ -65,12 +84,13 @@ def _text(cell: Cell) -> str:
 
 def _document(cells: list[Cell], written: list[Path]) -> dict[str, object]:
     return {
-        "resumes": RESUMES,
         "designs": [
             {"name": d.name, "statement": d.statement, "version": d.version, "without": sorted(d.without)}
-            for d in DESIGNS
+            for d in (*DESIGNS, *PARTS)
         ],
-        "scenarios": [{"name": s.name, "branches": [list(b) for b in s.branches]} for s in SCENARIOS],
+        "scenarios": [
+            {"name": s.name, "branches": [list(b) for b in s.branches], "resumes": s.resumes} for s in SCENARIOS
+        ],
         "cells": [
             {
                 "design": cell.design.name,
