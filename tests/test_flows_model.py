@@ -9,8 +9,9 @@ import pytest
 from attrs import evolve
 
 from onestart.command_line import run
-from onestart_model import Bool, Counterexample, RuleError, forall
+from onestart_model import Bool, RuleError, forall
 from onestart_model.catalog import Standard, entry
+from onestart_model.counterexample import load
 from onestart_model.execution import Machine
 from onestart_model.expression import Read, walk
 from onestart_model.flows import Driver, State
@@ -177,7 +178,7 @@ def test_compare_prints_tables_and_saves_stories(
     assert "16 watermark" in out
     saved = sorted((tmp_path / "stories").iterdir())
     assert saved
-    assert all(Counterexample.load(path).broken() for path in saved)
+    assert all(load(path, [MODEL]).broken() for path in saved)
     assert run(["compare", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert {c["design"] for c in document["cells"]} == {"2G-c", "2G-a", "2G-a, no watermark"}

@@ -29,7 +29,7 @@ def compare(save: Path | None, as_json: bool) -> None:
     keep_freed_memory()
     designs = (*DESIGNS, *PARTS)
     with screen.phase(f"searching {len(designs)} designs in {len(SCENARIOS)} scenarios") as tell:
-        cells = search_all(designs, report=tell)
+        cells = search_all(designs, SCENARIOS, report=tell)
     written = save_traces(save, [cell.story for cell in cells if cell.story is not None])
     _show(screen, cells)
     screen.wrote(written)
