@@ -17,7 +17,7 @@ from onestart.command_line import _load, run
 BAD = [
     (["explore", "--without", "fingerprnt"], "no protection is called 'fingerprnt'; did you mean 'fingerprint'?"),
     (["explore", "--property", "x"], "no invariant is called 'x'"),
-    (["explore", "--model", "chian"], "no model is called 'chian'; known: chain, yardstick"),
+    (["explore", "--model", "chian"], "no model is called 'chian'; known: chain, flows, yardstick"),
     (["explore", "--instance", "huge"], "chain has no instance 'huge'; known: single, unlimited, budgeted, troubled"),
     (["explore", "--size", "Key=0", "--size", "Process=1", "--size", "Task=1"], "the size of Key must be a whole"),
     (["explore", "--size", "Key=2"], "the instance says nothing of Task: add --size Task=1"),

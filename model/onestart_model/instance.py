@@ -138,6 +138,9 @@ class Instance:
         parts = [f"{n} {plural(sort.name, n)}" for sort, n in self.sizes.items()]
         parts += [f"{name} = {value}" for name, value in self.limits.items()]
         parts += [f"{' or '.join(causes.split('+'))} at most {n}" for causes, n in self.budgets.items()]
+        open_ = [f.name for f in self.model.schema.of(FIXED) if f.name not in self.fixed]
+        if self.fixed:
+            parts.append(f"any {' and '.join(open_)}" if open_ else "one program")
         return ", ".join(parts)
 
 
