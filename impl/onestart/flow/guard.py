@@ -178,10 +178,18 @@ class Guard:
             held = self.journal.index.get(held.within)
 
     def _unclaimed(self) -> Iterator[str]:
-        for step in (*self.journal.index, *self.journal.waits):
+        for step in (*self.journal.index, *self.journal.waits, *self._unfinished()):
             parsed = parse(step)
             if parsed is not None and parsed.scope == self.scope and parsed.kind != MARKER and self._open(step):
                 yield step
+
+    def _unfinished(self) -> Iterator[str]:
+        """Dispatches of which only steps of their children are on record. Which of them are part of a hook that has its
+        verdict, and so is not run again, nobody knows.
+        """
+        hooks = [parse(hook) for hook in self.journal.verdicts]
+        if not any(hook is not None and hook.scope == self.scope for hook in hooks):
+            yield from sorted(self.journal.children - self.journal.index.keys())
 
 
 def _alike(journal: Journal, scope: str) -> dict[tuple[str, str], deque[str]]:
