@@ -34,7 +34,13 @@ class Standard:
 
     def instance(self, model: Model, without: Iterable[str] = ()) -> Instance:
         return Instance.of(
-            model, sizes=self.sizes, budgets=self.budgets, limits=self.limits, without=without, fixed=self.fixed
+            model,
+            sizes=self.sizes,
+            budgets=self.budgets,
+            limits=self.limits,
+            without=without,
+            fixed=self.fixed,
+            label=self.name if self.fixed else "",
         )
 
 
@@ -107,7 +113,7 @@ CATALOG = (
             _of_program(
                 "orders",
                 "version 3, two commands that are alike, nothing limited",
-                program(["run a", "llm a"], ["run a"], last=["marker"]),
+                program(["run a", "llm a again"], ["run a"], last=["marker"]),
             ),
             _of_program(
                 "guarded",
@@ -144,7 +150,6 @@ CATALOG = (
                 "version 2, two hooks, one of which makes a call",
                 program(["hook a", ">run a"], ["hook b"], ["run b"], version=2, spare=1),
                 crashes=2,
-                profile="standard",
             ),
             _of_program(
                 "raced",
