@@ -17,6 +17,7 @@ from onestart.outside import Decision
 from onestart.ports import View
 from onestart.records import Step as Entry
 from onestart_conformance.faults.fault import Fault, Patch
+from onestart_conformance.flows.drawing import FAILS, STALLS
 from onestart_conformance.flows.faults.promises import (
     EFFECT_ONCE,
     IN_ORDER,
@@ -176,6 +177,7 @@ def of_entries() -> list[Fault]:
             LEASE,
             _unfenced,
             "driver-lease",
+            (STALLS,),
         ),
         Fault(
             "starts-fenced",
@@ -183,15 +185,19 @@ def of_entries() -> list[Fault]:
             EFFECT_ONCE,
             EFFECT,
             _starts_unfenced,
+            uses=(STALLS,),
         ),
         Fault("result-not-recorded", "results are not recorded", ON_RECORD, ADMISSION, lambda: _not_recorded("done")),
         Fault("verdict-not-recorded", "verdicts are not recorded", ON_RECORD, ADMISSION, _verdict_not_recorded),
         Fault(
-            "diagnostic-ignored", "a failed step gives nothing instead of failing", OWN_RESULT, DELIVERY, _diagnostic_ignored
+            "diagnostic-ignored",
+            "a failed step gives nothing instead of failing",
+            OWN_RESULT,
+            DELIVERY,
+            _diagnostic_ignored,
+            uses=(FAILS,),
         ),
         Fault("journal-read-twice", "an attempt reads the journal twice", NOTHING_EXTRA, READING, _read_twice),
         Fault("indexed-again", "a resume indexes again what is indexed", IN_ORDER, ORDER, _indexed_again),
-        Fault(
-            "completed-again", "a flow that is completed is run again", ON_RECORD, ADMISSION, _completed_again
-        ),
+        Fault("completed-again", "a flow that is completed is run again", ON_RECORD, ADMISSION, _completed_again),
     ]

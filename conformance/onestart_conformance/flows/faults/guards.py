@@ -10,6 +10,7 @@ from onestart.flow.journal import Journal
 from onestart.flow.steps import Hook, Human
 from onestart.flow.tasks import FlowFuture
 from onestart_conformance.faults.fault import Fault, Patch
+from onestart_conformance.flows.drawing import CAUSAL, CHANGED, COUNTED
 from onestart_conformance.flows.faults.promises import EFFECT_ONCE, OWN_PLACE, OWN_RESULT, WHOLE
 from onestart_conformance.flows.judges import ADMISSION, DELIVERY, EFFECT
 from onestart_conformance.flows.outcomes import FIT
@@ -91,13 +92,13 @@ def _width_checked() -> list[Patch]:
     return [(Guard, "_check_place", place), *_nothing("_check_widths"), *_nothing("check_fork")]
 
 
-
-
 def of_guards() -> list[Fault]:
     """One for each thing that the guard holds a call against."""
 
-    def fault(name: str, statement: str, promise: str, oracle: str, patches: Any, protection: str = "") -> Fault:
-        return Fault(name, statement, promise, oracle, patches, protection or name)
+    def fault(
+        name: str, statement: str, promise: str, oracle: str, patches: Any, *uses: str, protection: str = ""
+    ) -> Fault:
+        return Fault(name, statement, promise, oracle, patches, protection or name, uses)
 
     return [
         fault(
@@ -106,6 +107,7 @@ def of_guards() -> list[Fault]:
             OWN_PLACE,
             ADMISSION,
             lambda: _not_held(_indexed),
+            COUNTED,
         ),
         fault(
             "waits-hold",
@@ -113,6 +115,8 @@ def of_guards() -> list[Fault]:
             OWN_PLACE,
             ADMISSION,
             lambda: _not_held(_waiting),
+            COUNTED,
+            "human",
         ),
         fault(
             "dispatches-hold",
@@ -120,6 +124,8 @@ def of_guards() -> list[Fault]:
             OWN_PLACE,
             ADMISSION,
             lambda: _not_held(_dispatched),
+            COUNTED,
+            "dispatch",
         ),
         fault(
             "marker-checked",
@@ -127,16 +133,20 @@ def of_guards() -> list[Fault]:
             OWN_PLACE,
             ADMISSION,
             lambda: _nothing("check_marker"),
+            COUNTED,
+            CHANGED,
+            "dispatch",
         ),
-        fault(
-            "spec-bound", "a step's id is not bound to what it asks for", OWN_RESULT, DELIVERY, _spec_bound
-        ),
+        fault("spec-bound", "a step's id is not bound to what it asks for", OWN_RESULT, DELIVERY, _spec_bound, COUNTED),
         fault(
             "question-bound",
             "an answer is given to whatever is asked under its id",
             OWN_RESULT,
             DELIVERY,
             lambda: _nothing("_check_question"),
+            COUNTED,
+            CHANGED,
+            "human",
         ),
         fault(
             "hook-input-bound",
@@ -144,6 +154,9 @@ def of_guards() -> list[Fault]:
             OWN_RESULT,
             DELIVERY,
             _hook_input_bound,
+            COUNTED,
+            CHANGED,
+            "hook",
         ),
         fault(
             "watermark",
@@ -151,6 +164,8 @@ def of_guards() -> list[Fault]:
             EFFECT_ONCE,
             EFFECT,
             lambda: _nothing("check_restored"),
+            COUNTED,
+            "hook",
         ),
         fault(
             "answer-without-digest",
@@ -158,7 +173,10 @@ def of_guards() -> list[Fault]:
             OWN_RESULT,
             DELIVERY,
             _answer_without_digest,
-            "question-bound",
+            COUNTED,
+            CHANGED,
+            "human",
+            protection="question-bound",
         ),
         fault(
             "width-checked",
@@ -166,6 +184,8 @@ def of_guards() -> list[Fault]:
             OWN_PLACE,
             ADMISSION,
             _width_checked,
+            CAUSAL,
+            CHANGED,
         ),
         fault(
             "journal-reached",
@@ -173,7 +193,6 @@ def of_guards() -> list[Fault]:
             WHOLE,
             FIT,
             lambda: _nothing("check_complete"),
+            CHANGED,
         ),
     ]
-
-
