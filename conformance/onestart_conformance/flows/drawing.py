@@ -114,6 +114,7 @@ def draw(chance: random.Random, uses: frozenset[str] = frozenset()) -> Plan:
         in_flight,
         1 if SLOTS in uses else chance.choice((0, 0, 0, 1)),
         edited(chance, program) if changes else None,
+        chance.random() < 0.4,
     )
 
 

@@ -76,6 +76,7 @@ class Judges:
 
     def received(self, told: Told, placed: Placed, value: object) -> None:
         """A call has given a value to its author."""
+        told.given.add(told.ids[placed.position])
         if told.refused is not None and placed.position not in told.waiting:
             self._object(
                 ADMISSION,
@@ -238,7 +239,7 @@ class Judges:
         return "watermark" if step.ordinal > was.ordinal else ""
 
     def _object(self, oracle: str, what: str, protection: str = "") -> None:
-        if self.world.objection is None:
+        if self.world.objection is None and self.world.judged:
             self.world.note(self.world.told[-1].number, f"{oracle} objects: {what}")
         self.world.object_to(Objection(oracle, what, (protection,) if protection else ()))
 

@@ -42,7 +42,6 @@ def indexed_late(applies: Callable[[str], bool]) -> list[Patch]:
             index = self.index()
             ended = await self.root.execute(self)
             if ended is None:
-                future.parked = True
                 return None
             await self.root.append("done", self.id, index | _body(ended))
         self.settle(future, ended)
@@ -116,15 +115,15 @@ def _starts_unfenced() -> list[Patch]:
 def _read_twice() -> list[Patch]:
     begin = Driver._begin
 
-    async def twice(self: Driver) -> Journal | None:
-        journal = await begin(self)
+    async def twice(self: Driver) -> Any:
+        begun = await begin(self)
 
         def again(view: View) -> Decision[None]:
             view.steps(self.root)
             return Decision(None)
 
         await self.outside.step(self.strand, again)
-        return journal
+        return begun
 
     return [(Driver, "_begin", twice)]
 

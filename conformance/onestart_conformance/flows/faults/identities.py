@@ -57,7 +57,10 @@ def _done_task_forgotten() -> list[Patch]:
 
 
 def _only_when_it_suspends() -> list[Patch]:
-    return [(tasks._Gathered, "__await__", lambda self: tasks._GATHERING.__await__(self))]
+    def unseen(self: Any) -> Generator[Any, None, Any]:
+        return (yield from asyncio.Future.__await__(self))
+
+    return [(tasks._Gathered, "__await__", unseen)]
 
 
 def _one_count() -> list[Patch]:

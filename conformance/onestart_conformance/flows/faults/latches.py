@@ -7,6 +7,7 @@ from typing import Any
 
 from attrs import evolve
 
+from onestart.flow.errors import RefusedError
 from onestart.flow.latch import Latch
 from onestart.flow.line import Line
 from onestart.flow.root import Root
@@ -74,7 +75,6 @@ def _at_slot(applies: Applies) -> Patch:
                 await self.root.append("index", self.id, self.index())
             ended = await self.root.execute(self)
             if ended is None:
-                future.parked = True
                 return None
             body = {"failed": ended.failed} if ended.failed is not None else {"result": ended.result}
             await self.root.append("done", self.id, body)
@@ -99,6 +99,23 @@ def _in_children() -> list[Patch]:
 
 def _forgotten() -> list[Patch]:
     return [(Latch, "refuse", lambda self, refusal: refusal)]
+
+
+def _unwoken() -> list[Patch]:
+    def refuse(self: Latch, refusal: RefusedError) -> RefusedError:
+        self.refusal = self.refusal or refusal
+        return self.refusal
+
+    return [(Latch, "refuse", refuse)]
+
+
+UNWOKEN = Fault(
+    "refusal-ends-attempt",
+    "a driver waits for a refused flow's body to end: nobody's promise, but it hides what other faults let through",
+    NOTHING_AFTER,
+    ADMISSION,
+    _unwoken,
+)
 
 
 def of_latches() -> list[Fault]:
