@@ -150,6 +150,20 @@ async def raising(f: Handle) -> Any:
     raise ValueError("the body's own")
 
 
+@flow
+async def unawaited(f: Handle) -> Any:
+    async def late() -> Any:
+        for _ in range(60):
+            await asyncio.sleep(0)
+        await f.run(["late"])
+
+    call = f.run(["never"])
+    task = asyncio.create_task(late())
+    await f.run(["before"])
+    call.close()
+    return task is None
+
+
 PROGRAMS: tuple[Flow, ...] = (
     nothing,
     serial,
@@ -162,6 +176,7 @@ PROGRAMS: tuple[Flow, ...] = (
     failing,
     raced,
     raising,
+    unawaited,
 )
 
 

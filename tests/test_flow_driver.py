@@ -10,6 +10,7 @@ import pytest
 
 from flow_runs import Clock, World
 from onestart.flow import (
+    AGAIN,
     NEVER,
     BadFlowError,
     Call,
@@ -27,9 +28,12 @@ from onestart.flow import (
     Worker,
     flow,
 )
+from onestart.flow.journal import read
+from onestart.health import Health, Reading
 from onestart.memory import MemoryLedger
 from onestart.ports import LedgerUnavailableError
 from onestart.records import Lease, Step
+from test_jsonl_ledger import Disk, ledger_on, put
 
 
 @flow
@@ -273,6 +277,42 @@ def test_what_waits_for_something_else_ends_with_the_body() -> None:
     assert completed(World().run(body)) == "result of a"
 
 
+def test_an_operator_says_what_became_of_a_step() -> None:
+    """That it may be carried out again, what it came to, or how it failed; with who says so, and why."""
+
+    @flow
+    async def body(f: Handle) -> Any:
+        try:
+            return await f.llm("a")
+        except StepFailedError as error:
+            return error.diagnostic
+
+    async def resolve(world: World, step: str, resolution: Any, **said: Any) -> None:
+        ledger = MemoryLedger(world.records)
+        flows = Flows(ledger=ledger, clock=world.clock)
+        await flows.resolve("root", step, resolution, **({"by": "anna", "why": "I looked"} | said))
+        world.records = list(ledger.records)
+
+    ends = ((AGAIN, "result of a"), (Known("seen"), "seen"), (Known(failed="gone"), "gone"))
+    for resolution, value in ends:
+        world = World()
+        assert world.run(body, arrivals=0) is None
+        step = next(step for what, step, _ in world.entries() if what == "index")
+        with pytest.raises(WaitError, match="a driver may be carrying out"):
+            asyncio.run(resolve(world, step, resolution))
+        world.clock.seconds += 100
+        for wrong in ({"by": ""}, {"why": "\n"}):
+            with pytest.raises(BadFlowError):
+                asyncio.run(resolve(world, step, resolution, **wrong))
+        with pytest.raises(WaitError, match="no step 'llm-9'"):
+            asyncio.run(resolve(world, "llm-9", resolution))
+        asyncio.run(resolve(world, step, resolution))
+        assert completed(world.run(body)) == value
+        assert world.effects == ["a", "a"] if resolution is AGAIN else ["a"]
+        with pytest.raises(WaitError, match="is under way"):
+            asyncio.run(resolve(world, step, resolution))
+
+
 def test_slots_limit_how_many_are_under_way() -> None:
     """For each kind apart, in the order in which they were asked for."""
     under_way, most = [0], [0]
@@ -487,8 +527,6 @@ def test_results_are_json(value: Any) -> None:
 
 def test_a_damaged_lease_is_not_taken_for_a_free_one() -> None:
     """Nobody knows who drives, so nobody else does; the message says what to do."""
-    from test_jsonl_ledger import Disk, ledger_on, put
-
     disk = Disk()
     put(ledger_on(disk), Lease("flow:root", 1, "root", 1e9))
     path = next(path for path in disk.files if path.endswith("leases.jsonl"))
@@ -503,8 +541,6 @@ def test_a_damaged_lease_is_not_taken_for_a_free_one() -> None:
 
 def test_damage_that_may_hide_an_entry_is_reported() -> None:
     """Nobody can tell whose it was, so it stops nothing and is told of."""
-    from test_jsonl_ledger import Disk, ledger_on
-
     disk = Disk()
 
     async def attempt(root: str) -> Outcome:
@@ -521,9 +557,6 @@ def test_damage_that_may_hide_an_entry_is_reported() -> None:
 
 def test_a_damaged_journal_is_not_taken_for_a_short_one() -> None:
     """What cannot be read might have been a result."""
-    from onestart.flow.journal import read
-    from onestart.health import Health, Reading
-
     begin = Step("root", "flow:root", "root", "", 1, {"flow": "short", "version": 3, "arguments": []})
     for reading in (Reading((begin,), 2, Health.CORRUPT, "flows.jsonl:2"), Reading((begin,), 2, Health.INTACT, "x")):
         with pytest.raises(JournalError, match="damaged"):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from flow_runs import World
-from onestart.flow import Handle, flow
+from onestart.flow import Flow, Handle, flow
 
 Body = Callable[[Handle], Awaitable[Any]]
 
@@ -140,28 +140,134 @@ def test_another_order_is_refused_before_it_does_harm(body: Body) -> None:
 
 
 def test_a_call_that_is_counted_in_one_run_only_is_refused() -> None:
-    """Whether somebody has to wait for a lock depends on arrivals; the call behind it is the same one all the same."""
+    """Whether somebody has to wait for a signal depends on arrivals; the call behind it is the same one."""
 
     @flow
-    async def locked(f: Handle) -> Any:
-        lock = asyncio.Lock()
+    async def signaled(f: Handle) -> Any:
+        signal = asyncio.Event()
 
-        async def branch(name: str) -> Any:
-            await f.llm(name)
-            async with lock:
-                return await f.run([f"{name} locked"])
+        async def first() -> Any:
+            await f.llm("a")
+            signal.set()
 
-        return await asyncio.gather(branch("a"), branch("b"))
+        async def second() -> Any:
+            await f.llm("b")
+            await signal.wait()
+            return await f.run(["behind it"])
+
+        return await asyncio.gather(first(), second(), f.llm("c"))
 
     world = World(in_flight="again")
-    assert world.run(locked, order=("a", "a locked", "b", "b locked"), arrivals=3) is None
-    assert set(ids(world)) == {"a", "b", "a locked", "b locked"} or len(ids(world)) == 4
+    assert world.run(signaled, order=("b", "a", "behind it"), arrivals=3) is None
     before = list(world.effects)
-    outcome = world.run(locked)
+    outcome = world.run(signaled)
     assert outcome is not None
     assert (outcome.state, outcome.reason) == ("refused", "serial_replay_order_mismatch")
     assert "its place is journaled" in outcome.message or "in this place is journaled" in outcome.message
     assert world.effects == before
+
+
+@pytest.mark.parametrize("limit", [asyncio.Lock, lambda: asyncio.Semaphore(2)], ids=["lock", "semaphore"])
+def test_a_limit_of_ones_own_is_no_order(limit: Callable[[], Any]) -> None:
+    """Whoever has to wait does the same in the end, so its calls are not counted, and any order resumes."""
+
+    @flow
+    async def limited(f: Handle) -> Any:
+        slots = limit()
+
+        async def branch(name: str) -> Any:
+            await f.llm(name)
+            async with slots:
+                return await f.run([f"{name} limited"])
+
+        return await asyncio.gather(*(branch(name) for name in "abcd"))
+
+    labels = [*"abcd", *(f"{name} limited" for name in "abcd")]
+    for shift in range(1, 7):
+        world = World(in_flight="again")
+        assert world.run(limited, order=labels[shift:] + labels[:shift], arrivals=shift + 1) is None
+        assert all("-after-" in step for step in ids(world).values())
+        outcome = world.run(limited, order=labels[::-1])
+        assert outcome is not None
+        assert outcome.value == [f"result of {name} limited" for name in "abcd"]
+
+
+def kept_under_a_lock(kind: str) -> Flow:
+    """Two branches need the same; the first that has the lock does it. Which one that is, arrivals decide."""
+
+    @flow(name="tested")
+    async def body(f: Handle) -> Any:
+        lock, kept = asyncio.Lock(), dict[str, Any]()
+
+        async def branch(name: str) -> Any:
+            await f.llm(name)
+            async with lock:
+                if "it" not in kept:
+                    kept["it"] = await do(f, kind)
+            return kept["it"]
+
+        return await asyncio.gather(branch("a"), branch("b"), branch("c"))
+
+    return body
+
+
+def do(f: Handle, kind: str) -> Awaitable[Any]:
+    async def judge(f: Handle, given: Any) -> str:
+        await f.llm("the same")
+        return "pass"
+
+    if kind == "hook":
+        return f.hook("judge", judge)
+    if kind == "dispatch":
+        return f.dispatch(child)
+    return f.human("the same?") if kind == "human" else f.llm("the same")
+
+
+@flow
+async def child(f: Handle) -> Any:
+    return await f.llm("the same")
+
+
+@pytest.mark.parametrize("kind", ["llm", "human", "hook", "dispatch"])
+def test_a_completed_effect_is_not_repeated_in_another_place(kind: str) -> None:
+    """The call that both branches would make is made by the other one now; it waits, and is refused at last."""
+    world = World(in_flight="again")
+    body = kept_under_a_lock(kind)
+    first = world.run(body, order=("b", "the same", "a"), arrivals=2 if kind == "human" else 3)
+    assert first is None
+    if kind == "human":
+        world.answer(next(step for what, step, _ in world.entries() if what == "wait"), "yes")
+    before = len(world.effects)
+    outcome = world.run(body, order=("a", "b", "c"))
+    assert outcome is not None
+    assert outcome.reason == "serial_replay_order_mismatch"
+    assert "the same" not in world.effects[before:]
+    assert [e for e in world.entries() if e[0] == "wait"][1:] == []
+
+
+def test_calls_that_merely_ask_for_the_same_wait_for_each_other() -> None:
+    """A call that the first attempt had not made yet is carried out once the one that it is like was reached."""
+
+    @flow
+    async def body(f: Handle) -> Any:
+        async def slow() -> Any:
+            for number in range(5):
+                await f.llm(f"slow {number}")
+            return await f.run(["twin"])
+
+        async def late() -> Any:
+            await f.llm("late")
+            return await f.run(["twin"])
+
+        return await asyncio.gather(late(), slow())
+
+    slow = tuple(f"slow {number}" for number in range(5))
+    world = World(in_flight="again")
+    assert world.run(body, order=(*slow, "twin", "late"), arrivals=6) is None
+    outcome = world.run(body, order=("late", "twin"))
+    assert outcome is not None
+    assert outcome.state == "completed"
+    assert world.effects.count("twin") == 2
 
 
 def test_a_timer_that_runs_out_makes_the_order_unknown() -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from attrs import evolve
 
-from flow_programs import PROGRAMS, awaited, failing, gathered, hooked, nested, parent, raced, run, serial
+from flow_programs import PROGRAMS, awaited, failing, gathered, hooked, nested, parent, raced, run, serial, unawaited
+from flow_programs import to_the_end as to_its_end
 from flow_runs import World
-from onestart.flow import Flow, Outcome
+from onestart.flow import Flow, Handle, Outcome, flow
 from onestart.flow.identity import frontier_hash, parse
 from onestart.flow.verify import CHECKS, Facts, Soundness, verify
-from onestart.records import Step
+from onestart.memory import MemoryLedger
+from onestart.ports import View
+from onestart.records import Record, Step
 
 NAMED = pytest.mark.parametrize("program", PROGRAMS, ids=[program.name for program in PROGRAMS])
 VERSIONED = pytest.mark.parametrize("version", [2, 3])
@@ -27,7 +31,10 @@ def test_what_a_run_writes_is_sound_at_every_moment(program: Flow, version: int)
         assert verify(entries[:length]) == Soundness((), length)
 
 
-@NAMED
+STEADY = [program for program in PROGRAMS if program is not unawaited]  # which may end before it has done all again
+
+
+@pytest.mark.parametrize("program", STEADY, ids=[program.name for program in STEADY])
 def test_cut_off_it_goes_on_and_stays_sound(program: Flow) -> None:
     """With causal ids every resume comes to what an uninterrupted run comes to."""
     whole = World(failing=frozenset({"fail"}), in_flight="again")
@@ -48,6 +55,40 @@ def to_the_end(world: World, program: Flow) -> Outcome | None:
 
 def journal(world: World) -> list[Step]:
     return [record for record in world.records if isinstance(record, Step)]
+
+
+class SlowLedger(MemoryLedger):
+    """Others get on while it is written."""
+
+    async def step(self, decide: Callable[[View], tuple[Record | None, Any]]) -> Any:
+        await asyncio.sleep(0)
+        answer = await super().step(decide)
+        await asyncio.sleep(0)
+        return answer
+
+
+def test_nothing_is_recorded_after_the_end() -> None:
+    """Whatever a flow has left running, and whenever it gets to its next step."""
+    late = set()
+    for rounds in range(100):
+
+        @flow
+        async def leaves(f: Handle, rounds: int = rounds) -> int:
+            async def background() -> None:
+                for _ in range(rounds):
+                    await asyncio.sleep(0)
+                await f.run(["late"])
+
+            tasks = [asyncio.create_task(background())]
+            await f.run(["first"])
+            return len(tasks)
+
+        ledger = SlowLedger()
+        asyncio.run(to_its_end(leaves, ledger, 3))
+        entries = [record for record in ledger.records if isinstance(record, Step)]
+        assert entries[-1].what == "complete"
+        late.add(len(entries))
+    assert late == {6}  # the late step is always there: what nobody awaits is done first
 
 
 def test_a_legacy_journal_has_no_version_and_indexes_at_the_end() -> None:
@@ -235,6 +276,9 @@ MUTILATED: dict[str, tuple[Flow, int, Mutilation, str]] = {
     "another kind": (serial, 2, changed("index", kind="llm"), "kind"),
     "a causal id in a counted root": (serial, 2, renamed("run-1", f"run-after-{EMPTY}-0"), "version"),
     "under no dispatch": (parent, 2, renamed("dispatch-2--run-2", "run-1--run-2"), "scope"),
+    "declared, and not counted": (raced, 3, changed("index", declared={f"run-after-{EMPTY}-0": ""}), "declaration"),
+    "declared in another flow": (parent, 2, changed("index", declared={"dispatch-9--run-1": ""}), "declaration"),
+    "declared on the ordinal of another step": (serial, 2, changed("index", declared={"run-2": ""}), "holder"),
     "admitted twice": (serial, 3, twice("index"), "admission"),
     "completed, and never admitted": (serial, 2, without("index"), "admission"),
     "answered, and never asked": (serial, 2, without("wait"), "admission"),

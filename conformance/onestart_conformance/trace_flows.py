@@ -23,6 +23,7 @@ ENTRIES = frozenset(
 )
 LEASES = frozenset(("flow_lease", "flow_release"))
 BY_ANYBODY = frozenset(("flow_answer",))
+BY_AN_OPERATOR = frozenset(("flow_again", "flow_done"))
 ADMITTING = frozenset(("index", "wait", "again", "verdict"))
 
 
@@ -84,6 +85,8 @@ class Flows:
     def _written(self, journal: Journal, event: Event) -> Objection | None:
         """Whoever writes holds the root's lease, under the token that it has now."""
         if journal.driver == (event.process, event.token) or event.action in BY_ANYBODY:
+            return None
+        if event.action in BY_AN_OPERATOR and journal.driver is None and "by" in event.details["body"]:
             return None
         holder = "nobody drives it" if journal.driver is None else f"{journal.driver[0]} drives it"
         return Objection(RULE, f"{event.action} is told by {event.process}, while {holder}", ("driver-lease",))

@@ -30,7 +30,8 @@ class Plan:
     """orders: by attempt, which of the open effects ends next, as a number among them in the order of the text; 0 when
     they are used up. stops: by attempt. changed: what the program has become when it is resumed, None if it stays.
 
-    eager: questions are answered although their driver has died. in_flight: what workers declare. slots: of each kind of worker, 0 for any number. version: of step ids.
+    version: of step ids. in_flight: what workers declare. slots: of each kind of worker, 0 for any number.
+    eager: questions are answered although their driver has died.
     """
 
     program: Program

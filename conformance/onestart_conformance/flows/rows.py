@@ -1,7 +1,7 @@
 """The published table of the guard against serial ordinals: each row with its protection taken out, and as shipped.
 
-All of them are flows with counted ids: version 2. Each plays a first run that is cut short and a resume in which results
-arrive, or are replayed, in another order. Effects are named by capital letters; small ones are there to be waited for.
+They are flows with counted ids, version 2. Each plays a first run that is cut short, and a resume in which results
+arrive or are replayed in another order. Effects are named by capital letters; small ones are there to be waited for.
 """
 
 from __future__ import annotations

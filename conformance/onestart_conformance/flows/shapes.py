@@ -1,4 +1,4 @@
-"""Shapes of public reports of durable workflows that lost their way on resume, each with counted and with causal ids."""
+"""Shapes of public reports of workflows that lost their way on resume, each with counted and with causal ids."""
 
 from __future__ import annotations
 

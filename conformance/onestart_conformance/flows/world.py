@@ -76,10 +76,10 @@ class Told:
     """What was seen of one attempt.
 
     asked: calls in the order in which the author made them. ids: of those that were declared, by position; placed: the
-    other way round. refused: the first call that was. waiting: calls that were awaited before that. arrived: calls in
-    the order in which their effects ended. wrote: entries of the journal. given: steps that gave a value. choices: of how many open effects which one
-    ended. ticks: what has reached the world, by name; chosen: how many choices had been made by
-    then.
+    other way round. refused: the first call that was. waiting: calls that were awaited before that. given: steps that
+    gave a value. arrived: calls in the order in which their effects ended. wrote: entries of the journal.
+    choices: of how many open effects which one ended. ticks: what has reached the world, by name; chosen: how many
+    choices had been made by then.
     """
 
     number: int

@@ -204,8 +204,8 @@ def _list(stores: Stores, whole: bool) -> int:
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         for cells in rows:
             click.echo("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
-    else:
-        click.echo(f"{counted(0, 'flow')} on record", err=True)
+    elif not problems:
+        click.echo("no flow is on record", err=True)
     for problem in problems:
         click.echo(f"onestart: {problem}", err=True)
     return 2 if problems else 0

@@ -60,7 +60,7 @@ class Drive:
             ledger=JsonlLedger(self.typed.ledger), observer=progress, clock=self.clock, lease_seconds=self.lease
         )
         try:
-            return await Patience(flows, self.clock, progress.say).run(self.flow, self.typed.root, self._arguments)
+            return await Patience(flows, self.clock, progress).run(self.flow, self.typed.root, self._arguments)
         finally:
             progress.close()
             await flows.aclose()
@@ -79,14 +79,15 @@ class Patience:
 
     flows: Flows
     clock: Clock
-    say: Callable[[str], None]
+    progress: Progress
 
     async def run(self, flow: Flow, root: str, arguments: Callable[[Journal | None], Sequence[Any]]) -> Outcome:
         journal = await self.flows.status(root)
         given = arguments(journal)
         if journal is not None and journal.complete is None:
             known = len(journal.ended) + len(journal.verdicts) + sum(w.answered for w in journal.waits.values())
-            self.say(f"resuming {plain(root)}: {counted(known, 'step')} on record")
+            self.progress.knows(journal)
+            self.progress.beginning = f"resuming {plain(root)}: {counted(known, 'step')} on record"
         while True:
             try:
                 return await self.flows.run(flow, root, *given)
@@ -99,7 +100,7 @@ class Patience:
         if held is None:
             return
         left = max(1, ceil(held.ends - self.clock.now()))
-        self.say(f"another driver has the lease of {plain(root)}; if it has died, it is free in {left} s")
+        self.progress.say(f"another driver has the lease of {plain(root)}; if it has died, it is free in {left} s")
         while (now := await self.flows.holder(root)) is not None:
             if (now.token, now.ends) != (held.token, held.ends):
                 raise DriverBusyError(f"another driver is at {plain(root)}: {plain(now.by)} has renewed its lease")
@@ -108,6 +109,8 @@ class Patience:
 
 def tell(outcome: Outcome, typed: Typed, *, whole: bool) -> int:
     """Say what the flow has come to; returns the exit code. whole: the outcome as JSON, instead of the value alone."""
+    if outcome.findings:
+        click.echo(f"onestart: the ledger is not healthy: {plain('; '.join(outcome.findings), 1000)}", err=True)
     if whole:
         click.echo(as_json(outcome.to_json()))
     elif outcome.state == "completed":

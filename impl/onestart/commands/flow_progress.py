@@ -14,6 +14,7 @@ import click
 from onestart.commands.wording import plain, summary
 from onestart.events import Event
 from onestart.flow.identity import parse, short
+from onestart.flow.journal import Journal
 
 COLORS = {"done": "green", "failed": "red", "asks": "yellow", "verdict": "cyan", "again": "yellow"}
 
@@ -25,9 +26,13 @@ class Mode(Enum):
 
 
 class Progress:
-    """An observer of a flow: a line for each step that has come to something; on a terminal also what is under way."""
+    """An observer of a flow: a line for each step that has come to something; on a terminal also what is under way.
+
+    beginning: what is said once the flow has been taken up.
+    """
 
     def __init__(self, mode: Mode) -> None:
+        self.beginning = ""
         self._mode = mode
         self._shown: dict[str, str] = {}
         self._under_way: dict[str, str] = {}
@@ -36,14 +41,19 @@ class Progress:
         told = _TOLD.get(event.action)
         if told is not None:
             with suppress(OSError):
-                told(self, event.details["step"], event.details["body"])
+                told(self, event.details.get("step", ""), event.details.get("body", {}))
+
+    def knows(self, journal: Journal) -> None:
+        """What steps of earlier attempts were given."""
+        for step, indexed in journal.index.items():
+            self._shown[step] = summary(indexed.kind, indexed.shown)
 
     def say(self, text: str) -> None:
         """A line of its own."""
         if self._mode is Mode.QUIET:
             return
         self._clear()
-        click.echo(text, err=True)
+        click.echo(text, err=True, color=self._mode is Mode.TERMINAL)
         self._draw()
 
     def close(self) -> None:
@@ -51,6 +61,10 @@ class Progress:
         self._under_way.clear()
         with suppress(OSError):
             self._clear()
+
+    def _begin(self, _: str, __: Any) -> None:
+        if self.beginning:
+            self.say(self.beginning)
 
     def _index(self, step: str, details: Any) -> None:
         self._shown[step] = self._under_way[step] = summary(details["kind"], details["shown"])
@@ -82,12 +96,12 @@ class Progress:
 
     def _clear(self) -> None:
         if self._mode is Mode.TERMINAL:
-            click.echo("\r\x1b[K", nl=False, err=True)
+            click.echo("\r\x1b[K", nl=False, err=True, color=True)
 
     def _draw(self) -> None:
         if self._mode is Mode.TERMINAL and self._under_way:
             text = f"under way: {'; '.join(self._under_way.values())}"
-            click.secho(text[: shutil.get_terminal_size().columns - 1], nl=False, err=True, dim=True)
+            click.secho(text[: shutil.get_terminal_size().columns - 1], nl=False, err=True, dim=True, color=True)
 
 
 def mode() -> Mode:
@@ -101,6 +115,7 @@ def _kind(step: str) -> str:
 
 
 _TOLD: dict[str, Callable[[Progress, str, Any], None]] = {
+    "flow_begin": Progress._begin,
     "flow_index": Progress._index,
     "flow_done": Progress._done,
     "flow_verdict": Progress._verdict,

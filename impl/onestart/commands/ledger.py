@@ -8,6 +8,8 @@ from typing import Any
 import click
 
 from onestart.command import escaped
+from onestart.commands.ledger_flows import rows
+from onestart.flow.driver import lease_of
 from onestart.health import Health, Reading
 from onestart.jsonl.ledger import open_for_reading
 from onestart.jsonl.stores import Stores
@@ -25,23 +27,18 @@ def ledger() -> None:
 
 @ledger.command()
 @click.argument("path")
-@click.option("--key", help="Show this key and its task only.")
+@click.option("--key", help="Show this key and its task only, or the flow of this id.")
 def show(path: str, key: str | None) -> None:
-    """Print what a ledger holds: for each task its lease and its keys, for each key its records."""
+    """Print what a ledger holds: for each task its lease and its keys, for each key its records; flows' journals."""
     try:
         stores = open_for_reading(path)
-        tasks: Iterable[str] = stores.all_tasks()
-        if key is not None:
-            task = stores.task_of(key)
-            if task is None:
-                raise click.UsageError(f"{path} has no record of the key {escaped(key)}")
-            tasks = [task]
-        blocks = [_task(stores, task, stores.keys(task) if key is None else [key]) for task in tasks]
+        blocks = list(_blocks(stores) if key is None else _blocks_of(stores, path, key))
         strays = [str(finding) for finding in stores.stray()]
     except LedgerUnavailableError as error:
         raise click.UsageError(str(error)) from None
-    keys = len(list(stores.all_keys()))
-    click.echo(f"{_plain(path)}: {_count(stores.order, 'record')}, {_count(keys, 'key')}")
+    keys, flows = sum(stores.task_of(key) != lease_of(key) for key in stores.all_keys()), len(list(stores.roots()))
+    counts = [_count(stores.order, "record"), _count(keys, "key"), *([_count(flows, "flow")] if flows else [])]
+    click.echo(f"{_plain(path)}: {', '.join(counts)}")
     for block in blocks:
         click.echo()
         click.echo("\n".join(block))
@@ -67,6 +64,32 @@ def verify(path: str) -> int:
     damage = sum(report.damage for report in reports)
     click.echo("all is well" if not damage else "damaged: nothing was changed")
     return _DAMAGED if damage else 0
+
+
+def _blocks(stores: Stores) -> Iterator[list[str]]:
+    roots = list(stores.roots())
+    leases = {lease_of(root) for root in roots}
+    for task in stores.all_tasks():
+        if task not in leases:
+            yield _task(stores, task, stores.keys(task))
+    for root in roots:
+        yield _flow(stores, root)
+
+
+def _blocks_of(stores: Stores, path: str, key: str) -> Iterator[list[str]]:
+    """Of a key, or of the flow of this id; there may be both."""
+    task = stores.task_of(key)
+    if task is not None and task != lease_of(key):
+        yield _task(stores, task, [key])
+    if key in stores.roots():
+        yield _flow(stores, key)
+    elif task is None:
+        raise click.UsageError(f"{path} has no record of the key {escaped(key)}")
+
+
+def _flow(stores: Stores, root: str) -> list[str]:
+    lease = _aligned([("lease", *_cells(stores.lease(lease_of(root))))])
+    return [f"flow {_plain(root)}", *(f"  {text}" for text in (*lease, *_aligned(list(rows(stores.steps(root))))))]
 
 
 def _task(stores: Stores, task: str, keys: Iterable[str]) -> list[str]:

@@ -4,7 +4,7 @@ A flow may fan out with plain asyncio. Resumed after a crash it runs from the to
 whatever order its branches get there, and a flow that does not fit its record is refused before it does anything.
 """
 
-from onestart.flow.definition import NEVER, Call, Flow, Known, Worker, flow
+from onestart.flow.definition import AGAIN, NEVER, Call, Flow, Known, Worker, flow
 from onestart.flow.errors import (
     AdmissionConflictError,
     BadFlowError,
@@ -24,6 +24,7 @@ from onestart.flow.outcome import Outcome, Question
 from onestart.flow.steps import Step
 
 __all__ = [
+    "AGAIN",
     "NEVER",
     "AdmissionConflictError",
     "BadFlowError",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from enum import Enum, auto
 from typing import Any, Literal, overload
 
 from attrs import field, frozen
@@ -35,6 +36,13 @@ class Known:
     failed: str | None = None
 
 
+class Again(Enum):
+    """What an operator may say of a step that was under way: that it may be carried out again."""
+
+    AGAIN = auto()
+
+
+AGAIN = Again.AGAIN
 NEVER = object()
 """What a worker's look_up returns for a key that was never started."""
 

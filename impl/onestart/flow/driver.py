@@ -168,6 +168,7 @@ class Driver:
         try:
             value = root.plain(main.result(), "what the flow returns")
             marker = scope.complete(main.line)
+            await root.close(finish=True)  # what nobody awaits may go on, and nothing comes after the marker
             await root.append("complete", marker, {"result": value})
             return Outcome(root.id, "completed", value=value)
         except RefusedError as error:

@@ -6,14 +6,16 @@ import contextvars
 import os
 import secrets
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
+from onestart import evidence
 from onestart.chain import Chain, Permissive
 from onestart.clocks import SystemClock
 from onestart.command import BadCommandError, canonical, check_name
 from onestart.events import Observer, nobody
-from onestart.flow.definition import Flow, Worker, check_workers
+from onestart.flow.definition import Again, Flow, Known, Worker, check_workers
 from onestart.flow.driver import Driver, lease_of
 from onestart.flow.errors import BadFlowError, WaitError
 from onestart.flow.execution import StepExecutor
@@ -113,6 +115,27 @@ class Flows:
         if problem:
             raise WaitError(problem)
 
+    async def resolve(self, root: str, step: str, resolution: Again | Known, *, by: str, why: str) -> None:
+        """An operator says what became of a step that was under way when its driver died.
+
+        resolution: `AGAIN` to carry it out again, or `Known` with what it came to. by, why: kept beside it. Raises
+        WaitError if the step is not under way, or a driver may still be carrying it out; BadFlowError for no JSON.
+        """
+        check_root(root)
+        try:
+            check_name("operator", by)
+            check_name("reason", why)
+            canonical(resolution.result if isinstance(resolution, Known) else None, "the result")
+        except BadCommandError as error:
+            raise BadFlowError(str(error)) from None
+        decide = partial(resolve, root=root, step=step, resolution=resolution, by=by, why=why, now=self._now)
+        problem = await self._outside.step(Strand(0, root, lease_of(root)), decide)
+        if problem:
+            raise WaitError(problem)
+
+    def _now(self) -> float:
+        return self._outside.clock.now()
+
     async def status(self, root: str) -> Journal | None:
         """What is recorded of a flow, None if there is nothing. Raises JournalError if it cannot be read."""
         check_root(root)
@@ -127,6 +150,27 @@ class Flows:
     async def aclose(self) -> None:
         """Wait for the submissions that are under way."""
         await self._chain.aclose()
+
+
+def resolve(
+    view: View, *, root: str, step: str, resolution: Again | Known, by: str, why: str, now: Callable[[], float]
+) -> Decision[str]:
+    """The entry that says what became of a step, or what stands in its way."""
+    journal, task = read(root, view.steps(root)), lease_of(root)
+    if journal is None or step not in journal.index or step in journal.ended or step in journal.verdicts:
+        return Decision(f"no step {step!r} of {root!r} is under way; see onestart flow status")
+    if not evidence.lease_free(view, task, now()):
+        return Decision(f"a driver may be carrying out {step!r}; wait until it has ended, or its lease has run out")
+    lease = view.lease(task).newest
+    said: dict[str, Any] = {"by": by, "why": why}
+    if isinstance(resolution, Known):
+        what = "done"
+        said |= {"failed": resolution.failed} if resolution.failed is not None else {"result": resolution.result}
+    else:
+        what = "again"
+        said |= {"number": journal.again.get(step, 0) + 1}
+    entry = Entry(root, task, what, step, lease.token if lease is not None else 0, said)
+    return Decision("", f"flow_{what}", entry, told(entry))
 
 
 def check_root(root: object) -> None:

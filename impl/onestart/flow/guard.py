@@ -7,6 +7,7 @@ Source: serial ordinals, "The fix".
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 
 from attrs import define, field, frozen
@@ -45,9 +46,26 @@ class Guard:
     scope: str = ""
     claimed: set[str] = field(factory=set)
     holders: dict[int, tuple[str, str]] = field(init=False)
+    _alike: dict[tuple[str, str], deque[str]] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.holders = dict(_holders(self.journal, self.scope))
+        self._alike = _alike(self.journal, self.scope)
+
+    def twin(self, asked: Asked) -> str | None:
+        """A journaled step that asks for the same as one that is not, and that this attempt has not reached yet.
+
+        The one that is not may be another call that merely asks for the same; or it is that very call, in another place
+        because the flow itself has taken another turn (two branches, say, of which the first to have a lock does what
+        both need). Only time can tell.
+        """
+        steps = self._alike.get((asked.id.kind, asked.spec), deque[str]())
+        while steps and not self._open(steps[0]):
+            steps.popleft()
+        return steps[0] if steps else None
+
+    def _open(self, step: str) -> bool:
+        return step not in self.claimed and self.claimed.isdisjoint(self._around(step))
 
     def check(self, asked: Asked) -> None:
         """Raises OrderMismatchError or AdmissionConflictError, and closes the latch, unless the journal agrees."""
@@ -152,10 +170,20 @@ class Guard:
     def _unclaimed(self) -> Iterator[str]:
         for step in (*self.journal.index, *self.journal.waits):
             parsed = parse(step)
-            if parsed is None or parsed.scope != self.scope or parsed.kind == MARKER or step in self.claimed:
-                continue
-            if self.claimed.isdisjoint(self._around(step)):
+            if parsed is not None and parsed.scope == self.scope and parsed.kind != MARKER and self._open(step):
                 yield step
+
+
+def _alike(journal: Journal, scope: str) -> dict[tuple[str, str], deque[str]]:
+    """The scope's journaled steps, by what they ask for."""
+    alike: dict[tuple[str, str], deque[str]] = {}
+    specs = [(step, indexed.spec) for step, indexed in journal.index.items()]
+    specs += [(step, wait.digest) for step, wait in journal.waits.items()]
+    for step, spec in specs:
+        parsed = parse(step)
+        if parsed is not None and parsed.scope == scope and spec:
+            alike.setdefault((parsed.kind, spec), deque()).append(step)
+    return alike
 
 
 def _holders(journal: Journal, scope: str) -> Iterator[tuple[int, tuple[str, str]]]:

@@ -9,8 +9,9 @@ tell. It depends on what the flow awaits, never on when results arrive:
 - whoever awaits a task comes after the task's last steps; one without steps adds nothing;
 - whoever awaits several at once and gets the first failure comes after the failure, whichever it was.
 
-What a line waits for otherwise (timers, threads, locks, races) decides an order that nobody can know from the flow's
-code. From there on its calls are counted, and so are those of everybody who awaits it.
+What a line waits for otherwise (timers, threads, queues, races) decides an order that nobody can know from the flow's
+code. From there on its calls are counted, and so are those of everybody who awaits it. A lock or semaphore is no such
+thing: it decides when a line goes on, not what it does.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import traceback
 from importlib import import_module
@@ -80,8 +81,9 @@ def _broken(name: str, error: BaseException) -> NotFoundError:
     if isinstance(error, SyntaxError):
         where = f"{error.filename}:{error.lineno}: "
     else:
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith("<frozen")]
-        own = [f for f in frames if f.filename != __file__ and not f.filename.endswith("importlib/__init__.py")]
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith("<")]
+        ours = (str(Path(__file__).parent.parent), str(Path(importlib.__file__).parent))
+        own = [f for f in frames if not f.filename.startswith(ours)]
         where = f"{own[-1].filename}:{own[-1].lineno}: " if own else ""
     said = error.msg if isinstance(error, SyntaxError) else str(error)
     return NotFoundError(f"{name} cannot be imported: {where}{type(error).__name__}: {said}")

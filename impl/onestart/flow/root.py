@@ -19,16 +19,18 @@ from onestart.flow.errors import (
     BadFlowError,
     EndedError,
     LeaseLostError,
+    OrderMismatchError,
     RefusedError,
     StoreLostError,
     UnknownKindError,
 )
 from onestart.flow.execution import Execution
+from onestart.flow.guard import Asked, Guard
 from onestart.flow.identity import CAUSAL
 from onestart.flow.journal import Ended, Journal, told
 from onestart.flow.latch import Latch
 from onestart.flow.line import Line
-from onestart.flow.tasks import FlowFuture, FlowTask, known
+from onestart.flow.tasks import FlowFuture, FlowTask, held_up, known
 from onestart.outside import Decision, Outside, Strand
 from onestart.ports import LedgerUnavailableError, View
 from onestart.records import Step as Entry
@@ -41,7 +43,8 @@ if TYPE_CHECKING:
 class Root:
     """journal: what earlier attempts have left, None in the first one. strand: the driver's, with its lease's token.
 
-    parked: questions without an answer, by step. held: steps of which nobody knows how far they got, and why. over: the
+    withheld: steps that wait for a journaled one to be reached that asks for the same. parked: questions without an
+    answer, by step. held: steps of which nobody knows how far they got, and why. over: the
     flow has been refused, or there is nothing left to do in it but to wait for somebody outside.
     """
 
@@ -62,6 +65,7 @@ class Root:
     over: asyncio.Event = field(factory=asyncio.Event)
     stirred: asyncio.Event = field(factory=asyncio.Event)
     replays: int = 0
+    withheld: dict[str, tuple[Asked, Guard, asyncio.Future[None]]] = field(factory=dict)
     _slots: dict[str, Semaphore] = field(factory=dict)
     _looking: bool = False
 
@@ -122,6 +126,24 @@ class Root:
         """Something that is done for a step when a part of the flow's code has ended."""
         asyncio.Task.add_done_callback(task, lambda _: self.spawn(work(), future))
 
+    async def withhold(self, asked: Asked, guard: Guard) -> None:
+        """Wait while a journaled step that was not reached yet asks for the same. Raises the refusal if it never is."""
+        while guard.twin(asked) is not None:
+            released = self.loop.create_future()
+            self.withheld[asked.step] = (asked, guard, released)
+            self.look()
+            try:
+                await released
+            finally:
+                self.withheld.pop(asked.step, None)
+            self.latch.check()
+
+    def release(self) -> None:
+        """A journaled step was reached: look again."""
+        for _, _, released in self.withheld.values():
+            if not released.done():
+                released.set_result(None)
+
     async def append(self, what: str, step: str, body: dict[str, Any]) -> None:
         """Record an entry. Raises LeaseLostError, with nothing recorded, if another driver has taken over."""
         entry = Entry(self.id, self.strand.task, what, step, self.strand.token, body)
@@ -144,7 +166,9 @@ class Root:
             raise self._lost()
 
     def _lost(self) -> RefusedError:
-        return self.latch.refuse(LeaseLostError(f"another driver has taken {self.id!r} over"))
+        lost = LeaseLostError(f"another driver has taken {self.id!r} over")
+        self.latch.refuse(lost)
+        return lost
 
     async def execute(self, step: Effect) -> Ended | None:
         """What a worker makes of the step; None if nobody knows how far an earlier execution got."""
@@ -179,13 +203,20 @@ class Root:
     def look(self) -> None:
         """Something has changed that may leave nothing to do but to wait for somebody outside."""
         self.stirred.set()
-        if (self.parked or self.held) and not self._looking:
+        if (self.parked or self.held or self.withheld) and not self._looking:
             self._looking = True
             self.loop.call_soon(self._look)
 
     def _look(self) -> None:
         self._looking = False
-        if not self.busy and not self.replays and self.tasks and all(map(_waits, self.tasks)):
+        at_rest = len(self.busy) == len(self.withheld) and not self.replays and all(map(_waits, self.tasks))
+        if not at_rest or any(released.done() for _, _, released in self.withheld.values()):
+            return
+        for asked, guard, _ in self.withheld.values():
+            what = f"step {guard.twin(asked)!r} is journaled and asks for the same as {asked.step!r}"
+            self.latch.refuse(OrderMismatchError(f"{what}, but this resume does not reach it"))
+        self.release()
+        if self.tasks:
             self.finish()
 
     def _rested(self, task: asyncio.Task[Any]) -> None:
@@ -216,7 +247,9 @@ class Root:
 
 def _waits(task: FlowTask) -> bool:
     waiting: Any = task.waiting
-    return task.begun and waiting is not None and known(task, waiting) and not waiting.done()
+    if not task.begun or waiting is None or waiting.done():
+        return False
+    return known(task, waiting) or held_up(task)
 
 
 def _seen(task: asyncio.Task[Any]) -> None:

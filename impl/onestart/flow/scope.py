@@ -60,6 +60,7 @@ class Scope:
             raise BadFlowError(f"{asked.step} takes {len(text)} bytes; keep it below {MOST_SPEC} and pass a reference")
         if self.guard is not None:
             self.guard.check(asked)
+            self.root.release()
         if not asked.id.after and not self.root.known(asked.step):
             self.open[asked.id] = asked.spec
         return asked, line

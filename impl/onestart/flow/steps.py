@@ -103,6 +103,16 @@ class Step(Coroutine[Any, Any, Any]):
         else:
             future.set_result(ended.result)
 
+    async def turn(self) -> None:
+        """Nothing that is on record and not reached yet asks for the same as this step, which is not on record."""
+        if self.scope.guard is not None and self.has_twin():
+            await self.root.withhold(self.asked, self.scope.guard)
+
+    def has_twin(self) -> bool:
+        """Whether there is such a step."""
+        guard = self.scope.guard
+        return guard is not None and not self.root.known(self.id) and guard.twin(self.asked) is not None
+
     def recorded(self) -> Ended | None:
         """What an earlier attempt has recorded."""
         return None if self.root.journal is None else self.root.journal.ended.get(self.id)
@@ -146,6 +156,7 @@ class Effect(Step):
             self.root.spawn(self._carry_out(future), future)
 
     async def _carry_out(self, future: FlowFuture) -> None:
+        await self.turn()
         async with self.root.slot(self.asked.id.kind):
             self.root.latch.check()
             if not self.root.indexed(self.id):
@@ -170,6 +181,7 @@ class Human(Step):
         self.root.parked[self.id] = (str(self.spec["question"]), str(self.spec["to"]))
 
     async def _ask(self) -> None:
+        await self.turn()
         self.root.latch.check()
         body = {"question": self.spec["question"], "to": self.spec["to"], "digest": self.asked.spec}
         await self.root.append("wait", self.id, body | self.standing())
@@ -205,6 +217,7 @@ class Hook(Step):
         self.scope.counter = after_step
 
     async def _run(self, future: FlowFuture) -> None:
+        await self.turn()
         self.root.latch.check()
         if not self.root.indexed(self.id):
             await self.root.append("index", self.id, self.index())
@@ -251,7 +264,16 @@ class Dispatch(Step):
         ended = self.recorded()
         if ended is not None:
             self.replay(future, ended)
-            return
+        elif self.has_twin():
+            self.root.spawn(self._in_turn(future), future)
+        else:
+            self._begin(future)
+
+    async def _in_turn(self, future: FlowFuture) -> None:
+        await self.turn()
+        self._begin(future)
+
+    def _begin(self, future: FlowFuture) -> None:
         child = Scope(self.root, self.id)
         line = child.line()
         if self._line is not None:

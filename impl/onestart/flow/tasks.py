@@ -12,6 +12,7 @@ import asyncio
 import functools
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from contextvars import Context
+from types import CodeType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -22,6 +23,9 @@ _RELEASE = getattr(asyncio.tasks, "_release_waiter", None)  # in wait_for, up to
 _GATHERED = ("asyncio.tasks", "gather.<locals>._done_callback")
 _COMPLETED = ("asyncio.tasks", "as_completed.<locals>._on_completion")
 _OTHERS = (("asyncio.tasks", "_wait.<locals>._on_completion"), _COMPLETED)
+
+_ORDERLY = (asyncio.Lock.acquire.__code__, asyncio.Semaphore.acquire.__code__)  # these say when, and not what
+_BETWEEN_TASKS = (asyncio.locks.__file__, asyncio.queues.__file__)  # brought about by other tasks, not by a timer
 
 Callback = Callable[..., object]
 
@@ -165,7 +169,9 @@ def _waited(task: FlowTask, waited: Any, error: BaseException | None) -> None:
             line.join(waiter.line)
         else:
             line.unclear("a timer")
-    elif not any(getattr(group, "_on_completed_fut", None) is waited for group in line.groups):
+    elif any(getattr(group, "_on_completed_fut", None) is waited for group in line.groups):
+        pass  # the group is joined when it is left
+    elif _innermost(task) not in _ORDERLY:
         line.unclear("something that is not of the flow")
 
 
@@ -176,6 +182,22 @@ def known(task: FlowTask, waited: object) -> bool:
     if any(_released(callback, waited) for callback in task.others):
         return True
     return any(getattr(group, "_on_completed_fut", None) is waited for group in task.line.groups)
+
+
+def held_up(task: FlowTask) -> bool:
+    """Whether the task waits for a lock, a signal or a queue, which other tasks of the flow bring about."""
+    code = _innermost(task)
+    return code is not None and code.co_filename in _BETWEEN_TASKS
+
+
+def _innermost(task: FlowTask) -> CodeType | None:
+    """The code that a task is suspended in."""
+    code: CodeType | None = None
+    coro: Any = task.get_coro()
+    while coro is not None:
+        code = getattr(coro, "cr_code", None) or getattr(coro, "gi_code", None) or code
+        coro = getattr(coro, "cr_await", None) or getattr(coro, "gi_yieldfrom", None)
+    return code
 
 
 def _released(callback: Callback, waited: object) -> bool:

@@ -68,14 +68,16 @@ def verify(records: Iterable[Step]) -> Soundness:
 class Facts:
     """The entries, and what they say of each step. Numbers are those of entries.
 
-    admitted, ended: by step, where it was admitted and where it came to its end. standing: entries that say where a
-    step stands. closed: by scope and frontier, each statement about it.
+    admitted, ended: by step, where it was admitted and where it came to its end. declared: by counted step, where it is
+    said first that it has its ordinal, on record or not. standing: entries that say where a step stands. closed: by
+    scope and frontier, each statement about it.
     """
 
     entries: tuple[Step, ...]
     version: int
     admitted: dict[str, int] = field(factory=dict)
     ended: dict[str, int] = field(factory=dict)
+    declared: dict[str, int] = field(factory=dict)
     standing: list[tuple[int, StepId, Mapping[str, Any]]] = field(factory=list)
     closed: dict[tuple[str, str], list[tuple[int, int, int]]] = field(factory=dict)
 
@@ -95,6 +97,8 @@ class Facts:
         if parsed is None:
             return
         self.standing.append((number, parsed, entry.body))
+        for step in entry.body.get("declared", {}):
+            self.declared.setdefault(step, number)
         for after, (calls, forks) in entry.body.get("closed", {}).items():
             self.closed.setdefault((parsed.scope, after), []).append((number, calls, forks))
 
@@ -110,7 +114,7 @@ class Facts:
     def counted(self) -> dict[str, dict[int, dict[str, int]]]:
         """By scope and ordinal, the steps that hold it and their entries; dispatches hold theirs by their children."""
         held: dict[str, dict[int, dict[str, int]]] = {}
-        for step, number in [*self.admitted.items(), *self._dispatches()]:
+        for step, number in [*self.admitted.items(), *self.declared.items(), *self._dispatches()]:
             parsed = parse(step)
             if parsed is not None and not parsed.after:
                 held.setdefault(parsed.scope, {}).setdefault(parsed.ordinal, {}).setdefault(step, number)
@@ -196,6 +200,15 @@ def _scopes(step: StepId) -> Iterator[StepId]:
         parsed = parse(scope) or StepId("", "", 0)
         yield parsed
         scope = parsed.scope
+
+
+def _declared(facts: Facts) -> Iterator[Problem]:
+    """What is said to have an ordinal is counted, and beside the step of which it is said."""
+    for number, step, body in facts.standing:
+        for name in body.get("declared", {}):
+            parsed = parse(name)
+            if parsed is None or parsed.after or parsed.scope != step.scope or name == str(step):
+                yield Problem("declaration", number, f"{short(name)!r} is declared beside {short(str(step))!r}")
 
 
 def _admitted(facts: Facts) -> Iterator[Problem]:
@@ -372,6 +385,7 @@ CHECKS = (
     _attempts,
     _tokens,
     _ids,
+    _declared,
     _admitted,
     _ended,
     _holders,
