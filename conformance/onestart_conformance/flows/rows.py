@@ -123,7 +123,7 @@ def _ask(question: str, to: str = "anybody") -> Call:
 
 CHILD = Call("dispatch", "child", body=(_llm("C"), _llm("D")))
 REFUSED, CONFLICTED = f"{MISMATCH}", f"{CONFLICT}"
-KINDS_ASIDE = ("ordinal-kind", "journal-reached")
+KINDS_ASIDE = ("ordinal-kind", "journal-reached", "twins-wait")
 
 
 def _kinds() -> Iterator[FlowRow]:
@@ -203,7 +203,7 @@ def _holders() -> Iterator[FlowRow]:
         "run-on-question",
         "f.run reaches a parked f.human's ordinal",
         _swapped(_run("L"), _slowly(_ask("ask")), "start L"),
-        ("waits-hold", "index-at-admission"),
+        ("waits-hold", "index-at-admission", "twins-wait"),
         "LL parked on human-4 admits human-4, run-3",
         f"L {REFUSED}",
     )
@@ -216,7 +216,7 @@ def _holders() -> Iterator[FlowRow]:
             (Stop("done L"),),
             2,
         ),
-        ("dispatches-hold",),
+        ("dispatches-hold", "twins-wait"),
         f"CLL {REFUSED} admits run-3",
         f"CL {REFUSED}",
     )
@@ -237,7 +237,7 @@ def _holders() -> Iterator[FlowRow]:
             (Stop("done L"),),
             2,
         ),
-        ("effects-indexed",),
+        ("effects-indexed", "twins-wait"),
         f"LL {REFUSED} admits run-3",
         f"L {REFUSED}",
     )
