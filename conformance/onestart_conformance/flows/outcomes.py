@@ -153,6 +153,7 @@ def comparable(world: World) -> bool:
     if (
         not (completed and cut)
         or stalls
+        or plan.slots
         or plan.changed is not None
         or any(p.call.fails or p.call.kind == "human" for p in plan.program.calls())
     ):

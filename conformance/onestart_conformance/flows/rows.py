@@ -13,8 +13,7 @@ from contextlib import ExitStack
 from attrs import frozen
 
 from onestart_conformance.faults.fault import seeded
-from onestart_conformance.flows.faults.catalog import FLOW_FAULTS
-from onestart_conformance.flows.faults.latches import UNWOKEN
+from onestart_conformance.flows.faults.catalog import ASIDE, FLOW_FAULTS
 from onestart_conformance.flows.plan import Plan, Stop
 from onestart_conformance.flows.program import Block, Call, Caught, Fan, Part, Program, Saved
 from onestart_conformance.flows.run import play
@@ -57,7 +56,7 @@ def play_row(row: FlowRow) -> Played:
     """Both columns."""
     with ExitStack() as stack:
         for name in row.removed:
-            stack.enter_context(seeded(UNWOKEN if name == UNWOKEN.name else FLOW_FAULTS[name]))
+            stack.enter_context(seeded(ASIDE.get(name) or FLOW_FAULTS[name]))
         bare = play(row.plan, judged=False)
     return Played(row, seen(bare), seen(play(row.plan, judged=False)))
 
@@ -280,7 +279,7 @@ def _latches() -> Iterator[FlowRow]:
             2,
             changed=Program((Fan("gather", ((CHILD,), (Caught((_run("Z"),)), _slowly()))),)),
         ),
-        ("latch-in-children", UNWOKEN.name),
+        ("latch-in-children", "refusal-ends-attempt"),
         f"CDL {REFUSED} admits dispatch-1--llm-2",
         f"CL {REFUSED}",
     )

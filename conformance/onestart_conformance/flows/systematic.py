@@ -42,6 +42,7 @@ class FlowWalk:
     """orders: of first runs. places: where they died, each after what had happened by then. runs: that were played.
 
     outcomes: how many ended completed, and refused. complete: whether nothing is left to play.
+    objected: the objection in words, where the world itself is not at hand.
     """
 
     orders: int = 0
@@ -50,6 +51,7 @@ class FlowWalk:
     completed: int = 0
     refused: int = 0
     complete: bool = False
+    objected: str = ""
     world: World | None = None
 
     @property

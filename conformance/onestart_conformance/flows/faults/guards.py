@@ -92,6 +92,15 @@ def _width_checked() -> list[Patch]:
     return [(Guard, "_check_place", place), *_nothing("_check_widths"), *_nothing("check_fork")]
 
 
+TWINS = Fault(
+    "twins-wait",
+    "a call does not wait for a journaled one that asks for the same: it hides what other faults let through",
+    EFFECT_ONCE,
+    EFFECT,
+    lambda: _nothing("twin"),
+)
+
+
 def of_guards() -> list[Fault]:
     """One for each thing that the guard holds a call against."""
 
@@ -166,15 +175,6 @@ def of_guards() -> list[Fault]:
             lambda: [*_nothing("check_restored"), *_nothing("twin")],
             COUNTED,
             "hook",
-        ),
-        fault(
-            "twins-wait",
-            "a call does not wait for the one of the journal that asked for the same",
-            EFFECT_ONCE,
-            EFFECT,
-            lambda: _nothing("twin"),
-            COUNTED,
-            "completed",
         ),
         fault(
             "answer-without-digest",
