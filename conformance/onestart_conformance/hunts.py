@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
@@ -9,19 +10,24 @@ from concurrent.futures import Executor
 from attrs import frozen
 
 from onestart_conformance.campaign import campaign
-from onestart_conformance.faults import Fault, fault_named, seeded
+from onestart_conformance.faults import FAULTS, Fault, fault_named, seeded
+from onestart_conformance.flows.campaign import flow_campaign
+from onestart_conformance.flows.faults import FLOW_FAULTS
+from onestart_conformance.flows.stories import FlowStory, flow_story
 from onestart_conformance.rules import Rules
 from onestart_conformance.standard import bound_named, chain
 from onestart_conformance.stories import story
 from onestart_conformance.systematic import walk
 from onestart_model.counterexample import Counterexample
+from onestart_model.expression import RuleError
 
 WORLDS = ("alone", "pair-in-trouble", "two-commands", "everything")
 
 
 @frozen
 class Hunt:
-    """examples: random runs until it was caught, or all. steps: of the story, 0 if there is none.
+    """examples: random runs until it was caught, or all. steps: of the story, 0 if there is none;
+    of one of flows, what happened in it.
 
     others: objections that are not the one wanted, by oracle. moves: of the systematic drive until it was caught, 0 if
     it was not, or not looked for. seconds: that it took.
@@ -35,11 +41,14 @@ class Hunt:
     moves: int
     seconds: float
     story: Counterexample | None = None
+    flow: FlowStory | None = None
 
 
 def hunt(name: str, *, seed: int, examples: int, moves: int = 0) -> Hunt:
-    """Look for one fault."""
+    """Look for one fault, of the chain or of flows."""
     start = time.perf_counter()
+    if name in FLOW_FAULTS:
+        return _hunt_flow(FLOW_FAULTS[name], seed, examples, start)
     fault = fault_named(name)
     found = campaign(Rules(chain()), fault=fault, number=seed, examples=examples)
     seconds = time.perf_counter() - start
@@ -53,6 +62,25 @@ def hunt(name: str, *, seed: int, examples: int, moves: int = 0) -> Hunt:
         seconds,
         story(found) if found.run else None,
     )
+
+
+def _hunt_flow(fault: Fault, seed: int, examples: int, start: float) -> Hunt:
+    found = flow_campaign(fault=fault, number=seed, examples=examples)
+    story = flow_story(found.world, fault, f"random drive of flows, seed {seed}") if found.world is not None else None
+    seconds = time.perf_counter() - start
+    lines = story.lines if story is not None else 0
+    done = story is not None, found.tally.examples
+    return Hunt(fault.name, *done, lines, dict(found.others), 0, seconds, flow=story)
+
+
+def any_fault(name: str) -> Fault:
+    """Of the chain or of flows. Raises RuleError, with a name that is close, if there is no such fault."""
+    near = difflib.get_close_matches(name, FLOW_FAULTS, 1)
+    if name in FLOW_FAULTS:
+        return FLOW_FAULTS[name]
+    if near and not difflib.get_close_matches(name, FAULTS, 1):
+        raise RuleError(f"no fault is called {name!r}; did you mean {near[0]}?")
+    return fault_named(name)
 
 
 def _systematically(fault: Fault, most: int) -> int:

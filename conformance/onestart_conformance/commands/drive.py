@@ -11,8 +11,10 @@ import click
 from rich.markup import escape
 
 from onestart_conformance.campaign import Campaign, campaign
+from onestart_conformance.commands.flows import drive_flows
 from onestart_conformance.coverage import Coverage, of_tally
 from onestart_conformance.faults import Fault, fault_named
+from onestart_conformance.flows.systematic import BOUNDS as FLOW_BOUNDS
 from onestart_conformance.moves import Move
 from onestart_conformance.rules import Rules
 from onestart_conformance.standard import BOUNDS, SEED, Bound, bound_named, chain
@@ -25,16 +27,24 @@ from onestart_report.options import ModelCommand, json_option, save_option, save
 from onestart_report.screen import Screen
 
 KNOWN = ", ".join(bound.name for bound in BOUNDS)
+KNOWN_FLOWS = ", ".join(bound.name for bound in FLOW_BOUNDS)
 
 
 @click.command(cls=ModelCommand)
 @click.option("--seed", default=SEED, show_default=True, help="The same seed gives the same runs.")
 @click.option("--examples", default=500, show_default=True, type=click.IntRange(1), help="How many random runs.")
 @click.option("--systematic", "bound", metavar="BOUND", help=f"Every move in every situation of: {KNOWN}.")
-@click.option("--moves", default=20_000, show_default=True, type=click.IntRange(1), help="Most moves, if systematic.")
+@click.option(
+    "--moves",
+    default=20_000,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Most moves, or runs of flows, if systematic.",
+)
 @click.option("--keys", default=2, show_default=True, type=click.IntRange(1, 4), help="Commands, all of one task.")
 @click.option("--processes", default=3, show_default=True, type=click.IntRange(1, 4), help="Processes.")
 @click.option("--fault", metavar="NAME", help="Seed this fault into the library.")
+@click.option("--flows", is_flag=True, help=f"Drive flows instead. Bounds then: {KNOWN_FLOWS}.")
 @save_option
 @json_option
 @click.pass_context
@@ -47,13 +57,20 @@ def drive(
     keys: int,
     processes: int,
     fault: str | None,
+    flows: bool,
     save: Path | None,
     as_json: bool,
 ) -> None:
     """Drive the library through interleavings, crashes, damage and lost answers, with the model beside it.
 
+    Flows are driven through orders of results in the first run and in resumes, and die anywhere in between.
+
     Exit code 1 if an oracle objects; the story is then shrunk, shown, and saved with --save.
     """
+    if flows:
+        ctx.exit(
+            drive_flows(seed=seed, examples=examples, bound=bound, most=moves, fault=fault, save=save, as_json=as_json)
+        )
     chosen = fault_named(fault) if fault else None
     screen = Screen(quiet=as_json)
     small = bound_named(bound) if bound else None

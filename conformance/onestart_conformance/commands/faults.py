@@ -13,8 +13,10 @@ import click
 from rich.markup import escape
 
 from onestart_conformance.campaign import EXAMPLES
-from onestart_conformance.faults import FAULTS, fault_named
-from onestart_conformance.hunts import Hunt, hunt_all
+from onestart_conformance.faults import FAULTS
+from onestart_conformance.flows.faults import FLOW_FAULTS
+from onestart_conformance.flows.stories import save_flow_stories
+from onestart_conformance.hunts import Hunt, any_fault, hunt_all
 from onestart_conformance.standard import SEED
 from onestart_report.options import ModelCommand, json_option, save_option, save_traces
 from onestart_report.pool import processes
@@ -42,11 +44,13 @@ def faults(
     save: Path | None,
     as_json: bool,
 ) -> None:
-    """Seed each fault into the library and see whether the oracle that is named with it objects.
+    """Seed each fault into the library and see whether the oracle that is named with it objects: faults of the command
+    chain, and of flows.
 
     Exit code 1 if one is not found.
     """
-    chosen = [fault_named(name) for name in dict.fromkeys(names)] or list(FAULTS.values())
+    every = [*FAULTS.values(), *FLOW_FAULTS.values()]
+    chosen = [any_fault(name) for name in dict.fromkeys(names)] or every
     screen = Screen(quiet=as_json)
     if only_list:
         screen.table(
@@ -62,6 +66,7 @@ def faults(
             hunts.append(hunt)
             tell(f"{len(hunts)} of {len(chosen)}: {hunt.fault}", len(hunts) / len(chosen))
     written = save_traces(save, [hunt.story for hunt in hunts if hunt.story is not None])
+    written += save_flow_stories(save, [hunt.flow for hunt in hunts if hunt.flow is not None])
     show_hunts(screen, hunts, systematic=bool(systematic))
     screen.line(f"seed {seed}, {time.perf_counter() - start:.0f} s, median {_median(hunts):.1f} s a fault")
     screen.wrote(written)
@@ -74,7 +79,7 @@ def show_hunts(screen: Screen, hunts: list[Hunt], *, systematic: bool) -> None:
     """A row for each fault: what is at stake, who caught it, and how soon."""
     rows = []
     for hunt in hunts:
-        fault = fault_named(hunt.fault)
+        fault = any_fault(hunt.fault)
         missed = f", missing {fault.protection}" if fault.protection not in ("", fault.name) else ""
         oracle = fault.oracle + missed
         caught = f"run {hunt.examples}" if hunt.caught else "[bold red]not found[/]"
@@ -92,7 +97,7 @@ def _median(hunts: list[Hunt]) -> float:
 
 
 def _document(hunt: Hunt) -> dict[str, Any]:
-    fault = fault_named(hunt.fault)
+    fault = any_fault(hunt.fault)
     return {
         "fault": hunt.fault,
         "promise": fault.promise,

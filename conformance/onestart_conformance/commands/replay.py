@@ -10,6 +10,8 @@ import click
 from attrs import asdict
 from rich.markup import escape
 
+from onestart_conformance.commands.flows import replay_flow
+from onestart_conformance.flows.stories import is_flow_story
 from onestart_conformance.judgement import Objection
 from onestart_conformance.stories import Retold, retell
 from onestart_model.catalog import CATALOG
@@ -29,10 +31,12 @@ def replay(ctx: click.Context, file: Path, shipped: bool, fault: str | None, as_
 
     A file from a drive says which moves make it happen. A trace that was found by proof or enumeration is followed: for
     each step the moves are looked for that make the library take it. If the model lacked a protection, the library
-    does too: the fault of the same name is seeded.
+    does too: the fault of the same name is seeded. A file of a flow is played again, attempt beside attempt.
     """
     if shipped and fault:
         raise click.UsageError("--shipped means no fault; give either it or --fault")
+    if is_flow_story(file):
+        ctx.exit(replay_flow(file, shipped=shipped, fault=fault, as_json=as_json))
     trace = load(file, [entry.model for entry in CATALOG])
     if trace.instance.model.name != "chain":
         raise click.UsageError(f"{file} is of the model {trace.instance.model.name}, which no library implements")

@@ -12,6 +12,7 @@ from typing import Any
 import click
 from rich.markup import escape
 
+from onestart_conformance.commands.flows import play_flows, scenarios_document, show_flows
 from onestart_conformance.scenarios.bench import Layers
 from onestart_conformance.scenarios.catalog import SCENARIOS
 from onestart_conformance.scenarios.row import Row, run, shown
@@ -31,7 +32,8 @@ def scenarios(names: tuple[str, ...], as_json: bool) -> int:
 
     Each is played twice: as published, with the reader and the callback that the experiment had, when everything that
     was observed has to come out the same; and as shipped, when one key has at most one start, no byte is changed by
-    reading, and damage is told of. The exit code is 0 if all of this holds, 1 if not.
+    reading, and damage is told of. Those of flows are played without one protection each, and as shipped; shapes of
+    public reports with both kinds of step ids. The exit code is 0 if all of this holds, 1 if not.
     """
     chosen = list(dict.fromkeys(_named(name) for name in names)) or list(SCENARIOS)
     screen = Screen(quiet=as_json)
@@ -40,15 +42,18 @@ def scenarios(names: tuple[str, ...], as_json: bool) -> int:
         for number, name in enumerate(chosen, 1):
             rows.append(run(SCENARIOS[name]))
             tell(f"{number} of {len(chosen)}", number / len(chosen))
-    fine = all(row.equal and row.kept for row in rows)
+    played, shapes = ([], []) if names else play_flows(screen)
+    fine = all(row.equal and row.kept for row in rows) and all(p.holds for p in played) and all(s.holds for s in shapes)
     if as_json:
-        screen.raw(json.dumps({"fine": fine, "rows": [row.to_json() for row in rows]}, indent=2))
+        more = {} if names else scenarios_document(played, shapes)
+        screen.raw(json.dumps({"fine": fine, "rows": [row.to_json() for row in rows], **more}, indent=2))
     elif names:
         _detail(screen, rows)
     else:
         screen.table("Published observations, played on this library", COLUMNS, [_cells(row) for row in rows])
         screen.line(f"[dim]{LEGEND}[/dim]")
         _close(screen, rows)
+        show_flows(screen, played, shapes)
     return 0 if fine else 1
 
 

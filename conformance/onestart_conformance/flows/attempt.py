@@ -125,6 +125,7 @@ class Attempt:
     async def tick(self, name: str = "") -> None:
         """Something has reached the world; the driver may be cut off before it knows."""
         self.told.ticks.append(name)
+        self.told.chosen.append(len(self.told.choices))
         if self.stop is not None and not self.cut and self._reached(self.stop):
             self.world.note(self.told.number, "the driver stands still" if self.stop.stalls else "the driver dies")
             self.dead = not self.stop.stalls
@@ -149,7 +150,6 @@ class Attempt:
         effect = Effect(placed, self.told.number, call.step, call.key)
         self.judges.starts(self.told, effect, call)
         self.world.effects.append(effect)
-        self.told.started.add(call.step)
         self.world.note(self.told.number, f"{placed.identity} is carried out as {call.step}")
         await self.tick(f"start {placed.call.label}")
         gate = Gate(effect, self.loop.create_future())

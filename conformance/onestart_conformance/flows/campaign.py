@@ -61,6 +61,7 @@ def flow_campaign(
     number: the seed; the same one gives the same plans.
     """
     tally, others = Tally(), Counter[str]()
+    uses = frozenset(fault.uses if fault else ())
 
     @seed(number)
     @settings(
@@ -73,7 +74,7 @@ def flow_campaign(
     )
     @given(chances())
     def run(chance: random.Random) -> None:
-        world = examined(draw(chance))
+        world = examined(draw(chance, uses))
         tally.count(world)
         if tally.examples % 10 == 0:
             report(tally.examples)

@@ -28,6 +28,7 @@ class Draw:
     left: int
     alike: float = 0.0
     fail: float = 0.0
+    nest: float = 0.08
     labels: Iterator[int] = field(factory=count)
     used: list[str] = field(factory=list)
 
@@ -53,9 +54,10 @@ class Draw:
         what = self.chance.random()
         if what < 0.3 and deep < DEEPEST and self.left > 1:
             return self.fan(deep)
-        if what < 0.38:
-            return Saved(self.call(deep), self.block(deep + 1, 1))
-        if what < 0.46:
+        if what < 0.3 + self.nest:
+            call, block = self.call(deep), self.block(deep + 1, 1)
+            return Saved(call, (Caught(block),) if self.chance.random() < 0.5 else block)
+        if what < 0.3 + 2 * self.nest:
             return Caught(self.block(deep + 1, self.chance.randint(1, 2)))
         return self.call(deep)
 
@@ -72,31 +74,57 @@ class Draw:
         return tuple(parts)
 
 
-def draw(chance: random.Random) -> Plan:
-    """A plan."""
-    kinds = chance.sample(KINDS, chance.randint(2, 4))
-    fans = [fan for fan in FANS if fan != "completed"] if chance.random() < 0.9 else list(FANS)
+COUNTED, CAUSAL, CHANGED, SLOTS, STALLS, NESTED, FAILS, SAVED = (
+    "counted",
+    "causal",
+    "changed",
+    "slots",
+    "stalls",
+    "nested",
+    "fails",
+    "saved",
+)
+
+
+def draw(chance: random.Random, uses: frozenset[str] = frozenset()) -> Plan:
+    """A plan. uses: kinds, fans and more without which what is looked for cannot show."""
+    wanted = [kind for kind in KINDS if kind in uses]
+    others = [kind for kind in KINDS if kind not in uses]
+    kinds = wanted + chance.sample(others, chance.randint(1, 2) if wanted else chance.randint(2, 4))
+    usual = [fan for fan in FANS if fan != "completed"] if chance.random() < 0.9 else list(FANS)
     how = Draw(
         chance,
         kinds,
-        fans,
+        [fan for fan in FANS if fan in uses] or usual,
         left=chance.randint(3, 7),
         alike=chance.choice((0.0, 0.0, 0.4)),
-        fail=chance.choice((0.0, 0.0, 0.2)),
+        fail=0.3 if FAILS in uses else chance.choice((0.0, 0.0, 0.2)),
+        nest=0.25 if NESTED in uses else 0.08,
     )
-    before = how.block(0, chance.choice((0, 0, 1)))
-    program = Program((*before, how.fan(0), *how.block(0, chance.choice((0, 1)))))
+    program = _saving(how) if SAVED in uses else _fanning(how)
     in_flight: Literal["again", "ask", "hold"] = chance.choice(("again", "again", "ask", "hold"))
-    changed = edited(chance, program) if chance.random() < 0.15 else None
+    changes = chance.random() < (0.8 if CHANGED in uses else 0.15)
+    version = 2 if COUNTED in uses else 3 if CAUSAL in uses else chance.choice((2, 3))
+    stalls = 0.6 if STALLS in uses else 0.1
     return Plan(
         program,
         tuple(_order(chance) for _ in range(ATTEMPTS)),
-        (_stop(chance, program, 0.85), _stop(chance, program, 0.25)),
-        chance.choice((2, 3)),
+        (_stop(chance, program, 0.85, stalls), _stop(chance, program, 0.25, stalls)),
+        version,
         in_flight,
-        chance.choice((0, 0, 0, 1)),
-        changed,
+        1 if SLOTS in uses else chance.choice((0, 0, 0, 1)),
+        edited(chance, program) if changes else None,
+        chance.random() < 0.4,
     )
+
+
+def _fanning(how: Draw) -> Program:
+    before = how.block(0, how.chance.choice((0, 0, 1)))
+    return Program((*before, how.fan(0), *how.block(0, how.chance.choice((0, 1)))))
+
+
+def _saving(how: Draw) -> Program:
+    return Program((Saved(how.call(DEEPEST), (Caught(how.block(0, 2)),)), *how.block(0, 2)))
 
 
 def _order(chance: random.Random) -> Order:
@@ -112,10 +140,10 @@ def _order(chance: random.Random) -> Order:
 WHATS = ("index", "start", "end", "done")
 
 
-def _stop(chance: random.Random, program: Program, share: float) -> Stop | None:
+def _stop(chance: random.Random, program: Program, share: float, stalling: float) -> Stop | None:
     calls = list(program.calls())
     chosen, what = chance.choice(calls).call, chance.choice(WHATS)
-    more, stalls = chance.choice((0, 0, 0, 1, 2, 3, 5)), chance.random() < 0.1
+    more, stalls = chance.choice((0, 0, 0, 1, 2, 3, 5)), chance.random() < stalling
     if chance.random() >= share:
         return None
     what = {"human": "wait", "hook": chance.choice(("index", "verdict")), "dispatch": "done"}.get(chosen.kind, what)

@@ -76,13 +76,14 @@ class Judges:
 
     def received(self, told: Told, placed: Placed, value: object) -> None:
         """A call has given a value to its author."""
+        told.given.add(told.ids[placed.position])
         if told.refused is not None and placed.position not in told.waiting:
             self._object(
                 ADMISSION,
                 f"{placed.identity} is awaited after {told.refused.identity} was refused, and gives {value!r}",
                 _latch(told, placed, told.ids[placed.position]),
             )
-        if placed.call.kind in ("hook", "dispatch") and self.world.plan.changed is not None:
+        if self.world.plan.changed is not None and self._may_have_changed(placed):
             return  # what it came to before the change is what it came to
         step = told.ids[placed.position]
         if placed.call.kind != "human" and step not in self.settled:
@@ -90,6 +91,10 @@ class Judges:
         if not self._due(placed, value):
             what = f"{placed.identity} is given {value!r}"
             self._object(DELIVERY, what, self._mixed(told, placed) if self._of_another(placed, value) else "")
+
+    def _may_have_changed(self, placed: Placed) -> bool:
+        fails = any(other.call.fails for other in self.world.plan.program.calls())
+        return placed.call.kind == "dispatch" or (placed.call.kind == "hook" and fails)
 
     def _due(self, placed: Placed, value: object) -> bool:
         try:
@@ -109,6 +114,8 @@ class Judges:
             if told.refused is None:
                 told.refused = placed
                 self.world.note(told.number, f"{placed.identity} is refused: {error}")
+        elif self.world.plan.changed is not None and self._may_have_changed(placed):
+            return
         elif isinstance(error, StepFailedError) and not _may_fail(placed, error, self.world):
             self._object(DELIVERY, f"{placed.identity} fails with {error.diagnostic!r}")
 
@@ -148,8 +155,9 @@ class Judges:
         if entry.token and entry.token < self.token:
             self._object(LEASE, f"{_said(entry)} is written by a driver whose root was taken over", "driver-lease")
         self.token = max(self.token, entry.token)
-        if told.refused is not None and entry.what in ADMITTING:
-            placed = told.placed.get(entry.step)
+        placed = told.placed.get(entry.step)
+        concludes = entry.what == "done" and placed is not None and placed.call.kind == "dispatch"
+        if told.refused is not None and (entry.what in ADMITTING or concludes):
             self._object(
                 ADMISSION,
                 f"{_said(entry)} is written after {told.refused.identity} was refused",
@@ -231,7 +239,7 @@ class Judges:
         return "watermark" if step.ordinal > was.ordinal else ""
 
     def _object(self, oracle: str, what: str, protection: str = "") -> None:
-        if self.world.objection is None:
+        if self.world.objection is None and self.world.judged:
             self.world.note(self.world.told[-1].number, f"{oracle} objects: {what}")
         self.world.object_to(Objection(oracle, what, (protection,) if protection else ()))
 

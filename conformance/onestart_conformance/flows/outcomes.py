@@ -100,7 +100,7 @@ def _judge_refusal(world: World, told: Told, outcome: Outcome) -> Objection | No
     if plan.changed is not None:
         return None
     if plan.version >= 3 and plan.program.ordered:
-        return Objection(ORDER, f"a resume of the same flow is refused: {outcome.message}")
+        return Objection(ORDER, f"a resume of the same flow is refused: {outcome.message}", ("stable-ids",))
     if in_order(world, told) and not hooks_beside(plan.program):
         return Objection(ORDER, f"a resume in the same order is refused: {outcome.message}")
     return None
@@ -150,7 +150,13 @@ def comparable(world: World) -> bool:
     completed = last.outcome is not None and last.outcome.state == "completed" and bool(last.wrote)
     cut = any(told.outcome is None for told in world.told)
     stalls = any(stop is not None and stop.stalls for stop in plan.stops)
-    if not (completed and cut) or stalls or plan.changed is not None or any(c.call.fails for c in plan.program.calls()):
+    if (
+        not (completed and cut)
+        or stalls
+        or plan.slots
+        or plan.changed is not None
+        or any(p.call.fails or p.call.kind == "human" for p in plan.program.calls())
+    ):
         return False
     return all(in_order(world, told) for told in world.told) and not hooks_beside(plan.program)
 

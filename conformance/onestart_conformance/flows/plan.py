@@ -30,7 +30,8 @@ class Plan:
     """orders: by attempt, which of the open effects ends next, as a number among them in the order of the text; 0 when
     they are used up. stops: by attempt. changed: what the program has become when it is resumed, None if it stays.
 
-    in_flight: what workers declare. slots: of each kind of worker, 0 for any number. version: of step ids.
+    version: of step ids. in_flight: what workers declare. slots: of each kind of worker, 0 for any number.
+    eager: questions are answered although their driver has died.
     """
 
     program: Program
@@ -40,6 +41,7 @@ class Plan:
     in_flight: InFlight = "again"
     slots: int = 0
     changed: Program | None = None
+    eager: bool = False
 
     def order(self, attempt: int) -> Order:
         return self.orders[attempt] if attempt < len(self.orders) else ()
@@ -60,6 +62,7 @@ class Plan:
             "version": self.version,
             "in_flight": self.in_flight,
             "slots": self.slots,
+            "eager": self.eager,
         }
 
 
@@ -76,4 +79,5 @@ def from_document(document: Any) -> Plan:
         document["in_flight"],
         int(document["slots"]),
         None if changed is None else Program(from_json(changed)),
+        bool(document["eager"]),
     )

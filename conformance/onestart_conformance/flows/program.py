@@ -42,8 +42,11 @@ class Call:
 
 @frozen
 class Fan:
-    """Branches side by side. how: gather, TaskGroup, tasks awaited in order; later: the first one is a task that is
-    awaited when the others, run in place, have ended; kept: the same with a gathering of it; completed: in the order of their ends, with a call after each.
+    """Branches side by side.
+
+    how: gather, TaskGroup (group), tasks awaited in order; later: the first one is a task that is awaited when the
+    others, run in place, have ended; kept: the same with a gathering of it; completed: in the order of their ends, with
+    a call of the kind `each` after each.
     """
 
     how: str

@@ -23,9 +23,12 @@ MOST_WAKES = 50
 Choose = Callable[[Told, list[Gate]], int]
 
 
-def play(plan: Plan, choose: Choose | None = None) -> World:
-    """Play a plan to its end. choose: which of the open effects ends next, instead of what the plan says."""
-    world = World(plan)
+def play(plan: Plan, choose: Choose | None = None, *, judged: bool = True) -> World:
+    """Play a plan to its end. choose: which of the open effects ends next, instead of what the plan says.
+
+    judged: whether the run ends with the first objection; otherwise nobody objects.
+    """
+    world = World(plan, judged=judged)
     judges = Judges(world)
     lives: list[Attempt] = []
     try:
@@ -117,11 +120,13 @@ def _over(plan: Plan, told: Told) -> bool:
 def _between(world: World, judges: Judges, told: Told) -> None:
     """Questions are answered, and whatever the last driver held runs out."""
     world.seconds += LEASE + 1
-    if told.outcome is not None and told.outcome.state == "parked":
-        for wait in told.outcome.waits:
-            value = answer_to(world.name(judges.questions[wait.wait]))
-            world.note(told.number, f"{wait.wait} is answered: {value}")
-            _alone(_answering(world, wait.wait, value))
+    parked = told.outcome is not None and told.outcome.state == "parked"
+    if parked or (told.outcome is None and world.plan.eager):
+        answered = {entry.step for entry in world.journal() if entry.what == "answer"}
+        for wait in [wait for wait in judges.questions if wait not in answered]:
+            value = answer_to(world.name(judges.questions[wait]))
+            world.note(told.number, f"{wait} is answered: {value}")
+            _alone(_answering(world, wait, value))
 
 
 async def _answering(world: World, wait: str, value: str) -> None:

@@ -51,6 +51,8 @@ def candidates(plan: Plan) -> Iterator[Plan]:
         yield from (evolve(plan, orders=(*before, other, *after)) for other in _orders(order))
     if plan.slots:
         yield evolve(plan, slots=0)
+    if plan.eager:
+        yield evolve(plan, eager=False)
     if plan.in_flight != "again":
         yield evolve(plan, in_flight="again")
 

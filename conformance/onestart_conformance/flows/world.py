@@ -76,9 +76,10 @@ class Told:
     """What was seen of one attempt.
 
     asked: calls in the order in which the author made them. ids: of those that were declared, by position; placed: the
-    other way round. refused: the first call that was. waiting: calls that were awaited before that. arrived: calls in
-    the order in which their effects ended. wrote: entries of the journal. choices: of how many open effects which one
-    ended. ticks: what has reached the world, by name.
+    other way round. refused: the first call that was. waiting: calls that were awaited before that. given: steps that
+    gave a value. arrived: calls in the order in which their effects ended. wrote: entries of the journal.
+    choices: of how many open effects which one ended. ticks: what has reached the world, by name; chosen: how many
+    choices had been made by then.
     """
 
     number: int
@@ -87,18 +88,19 @@ class Told:
     placed: dict[str, Placed] = field(factory=dict)
     refused: Placed | None = None
     waiting: set[str] = field(factory=set)
-    started: set[str] = field(factory=set)
+    given: set[str] = field(factory=set)
     indexed: set[str] = field(factory=set)
     arrived: list[Placed] = field(factory=list)
     wrote: list[Entry] = field(factory=list)
     choices: list[tuple[int, int]] = field(factory=list)
     ticks: list[str] = field(factory=list)
+    chosen: list[int] = field(factory=list)
     outcome: Outcome | None = None
 
 
 @define(eq=False)
 class World:
-    """seconds: of virtual time. told: by attempt. positions: of step ids, as they were first declared."""
+    """seconds: of virtual time. told: by attempt. judged: whether anybody objects."""
 
     plan: Plan
     ledger: CountedLedger = field(factory=CountedLedger)
@@ -107,13 +109,14 @@ class World:
     noted: list[Noted] = field(factory=list)
     told: list[Told] = field(factory=list)
     objection: Objection | None = None
+    judged: bool = True
 
     def note(self, attempt: int, what: str) -> None:
         self.noted.append(Noted(attempt, what))
 
     def object_to(self, objection: Objection | None) -> None:
         """Keep the first objection."""
-        if self.objection is None and objection is not None:
+        if self.objection is None and objection is not None and self.judged:
             self.objection = objection
 
     def name(self, placed: Placed) -> str:

@@ -32,7 +32,7 @@ class Scope:
     root: Root
     name: str = ""
     counter: int = 0
-    open: dict[str, str] = field(factory=dict)
+    open: dict[StepId, str] = field(factory=dict)
     guard: Guard | None = field(init=False)
     tally: Tally = field(factory=Tally)
 
@@ -62,13 +62,15 @@ class Scope:
             self.guard.check(asked)
             self.root.release()
         if not asked.id.after and not self.root.known(asked.step):
-            self.open[asked.step] = asked.spec
+            self.open[asked.id] = asked.spec
         return asked, line
 
-    def declared(self, step: str) -> dict[str, str]:
-        """A step goes on record: what else has an ordinal by now that nothing on record shows."""
+    def declared(self, step: StepId) -> dict[str, str]:
+        """A step goes on record: which ordinals before its own nothing on record shows."""
         self.open.pop(step, None)
-        return dict(self.open)
+        if step.after:
+            return {}
+        return {str(other): spec for other, spec in self.open.items() if other.ordinal < step.ordinal}
 
     def marker(self, line: Line) -> StepId:
         """The id of the completion marker, which reads the counter and does not advance it."""

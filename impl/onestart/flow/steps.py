@@ -125,7 +125,7 @@ class Step(Coroutine[Any, Any, Any]):
     def standing(self) -> dict[str, Any]:
         """Where the step stands among the others."""
         line, body = self._line, dict[str, Any]()
-        declared = self.scope.declared(self.id)
+        declared = self.scope.declared(self.asked.id)
         if declared:
             body["declared"] = declared
         if line is None:
@@ -302,6 +302,7 @@ class Dispatch(Step):
         if error is not None:
             raise error
         ended = task.result()
+        self.root.latch.check()
         await self.root.append("done", self.id, self.index() | _body(ended))
         self.settle(future, ended)
 

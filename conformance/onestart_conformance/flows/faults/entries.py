@@ -17,6 +17,7 @@ from onestart.outside import Decision
 from onestart.ports import View
 from onestart.records import Step as Entry
 from onestart_conformance.faults.fault import Fault, Patch
+from onestart_conformance.flows.drawing import FAILS, STALLS
 from onestart_conformance.flows.faults.promises import (
     EFFECT_ONCE,
     IN_ORDER,
@@ -41,7 +42,6 @@ def indexed_late(applies: Callable[[str], bool]) -> list[Patch]:
             index = self.index()
             ended = await self.root.execute(self)
             if ended is None:
-                future.parked = True
                 return None
             await self.root.append("done", self.id, index | _body(ended))
         self.settle(future, ended)
@@ -115,15 +115,15 @@ def _starts_unfenced() -> list[Patch]:
 def _read_twice() -> list[Patch]:
     begin = Driver._begin
 
-    async def twice(self: Driver) -> Journal | None:
-        journal = await begin(self)
+    async def twice(self: Driver) -> Any:
+        begun = await begin(self)
 
         def again(view: View) -> Decision[None]:
             view.steps(self.root)
             return Decision(None)
 
         await self.outside.step(self.strand, again)
-        return journal
+        return begun
 
     return [(Driver, "_begin", twice)]
 
@@ -176,6 +176,7 @@ def of_entries() -> list[Fault]:
             LEASE,
             _unfenced,
             "driver-lease",
+            (STALLS,),
         ),
         Fault(
             "starts-fenced",
@@ -183,6 +184,7 @@ def of_entries() -> list[Fault]:
             EFFECT_ONCE,
             EFFECT,
             _starts_unfenced,
+            uses=(STALLS,),
         ),
         Fault("result-not-recorded", "results are not recorded", ON_RECORD, ADMISSION, lambda: _not_recorded("done")),
         Fault("verdict-not-recorded", "verdicts are not recorded", ON_RECORD, ADMISSION, _verdict_not_recorded),
@@ -192,6 +194,7 @@ def of_entries() -> list[Fault]:
             OWN_RESULT,
             DELIVERY,
             _diagnostic_ignored,
+            uses=(FAILS,),
         ),
         Fault("journal-read-twice", "an attempt reads the journal twice", NOTHING_EXTRA, READING, _read_twice),
         Fault("indexed-again", "a resume indexes again what is indexed", IN_ORDER, ORDER, _indexed_again),

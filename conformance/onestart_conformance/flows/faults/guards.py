@@ -10,6 +10,7 @@ from onestart.flow.journal import Journal
 from onestart.flow.steps import Hook, Human
 from onestart.flow.tasks import FlowFuture
 from onestart_conformance.faults.fault import Fault, Patch
+from onestart_conformance.flows.drawing import CAUSAL, CHANGED, COUNTED
 from onestart_conformance.flows.faults.promises import EFFECT_ONCE, OWN_PLACE, OWN_RESULT, WHOLE
 from onestart_conformance.flows.judges import ADMISSION, DELIVERY, EFFECT
 from onestart_conformance.flows.outcomes import FIT
@@ -91,11 +92,22 @@ def _width_checked() -> list[Patch]:
     return [(Guard, "_check_place", place), *_nothing("_check_widths"), *_nothing("check_fork")]
 
 
+TWINS = Fault(
+    "twins-wait",
+    "a call does not wait for a journaled one that asks for the same: it hides what other faults let through",
+    EFFECT_ONCE,
+    EFFECT,
+    lambda: _nothing("twin"),
+)
+
+
 def of_guards() -> list[Fault]:
     """One for each thing that the guard holds a call against."""
 
-    def fault(name: str, statement: str, promise: str, oracle: str, patches: Any, protection: str = "") -> Fault:
-        return Fault(name, statement, promise, oracle, patches, protection or name)
+    def fault(
+        name: str, statement: str, promise: str, oracle: str, patches: Any, *uses: str, protection: str = ""
+    ) -> Fault:
+        return Fault(name, statement, promise, oracle, patches, protection or name, uses)
 
     return [
         fault(
@@ -104,6 +116,7 @@ def of_guards() -> list[Fault]:
             OWN_PLACE,
             ADMISSION,
             lambda: _not_held(_indexed),
+            COUNTED,
         ),
         fault(
             "waits-hold",
@@ -111,6 +124,8 @@ def of_guards() -> list[Fault]:
             OWN_PLACE,
             ADMISSION,
             lambda: _not_held(_waiting),
+            COUNTED,
+            "human",
         ),
         fault(
             "dispatches-hold",
@@ -118,6 +133,8 @@ def of_guards() -> list[Fault]:
             OWN_PLACE,
             ADMISSION,
             lambda: _not_held(_dispatched),
+            COUNTED,
+            "dispatch",
         ),
         fault(
             "marker-checked",
@@ -125,14 +142,20 @@ def of_guards() -> list[Fault]:
             OWN_PLACE,
             ADMISSION,
             lambda: _nothing("check_marker"),
+            COUNTED,
+            CHANGED,
+            "dispatch",
         ),
-        fault("spec-bound", "a step's id is not bound to what it asks for", OWN_RESULT, DELIVERY, _spec_bound),
+        fault("spec-bound", "a step's id is not bound to what it asks for", OWN_RESULT, DELIVERY, _spec_bound, COUNTED),
         fault(
             "question-bound",
             "an answer is given to whatever is asked under its id",
             OWN_RESULT,
             DELIVERY,
             lambda: _nothing("_check_question"),
+            COUNTED,
+            CHANGED,
+            "human",
         ),
         fault(
             "hook-input-bound",
@@ -140,13 +163,18 @@ def of_guards() -> list[Fault]:
             OWN_RESULT,
             DELIVERY,
             _hook_input_bound,
+            COUNTED,
+            CHANGED,
+            "hook",
         ),
         fault(
             "watermark",
             "a verdict takes the counter past steps that were not reached",
             EFFECT_ONCE,
             EFFECT,
-            lambda: _nothing("check_restored"),
+            lambda: [*_nothing("check_restored"), *_nothing("twin")],
+            COUNTED,
+            "hook",
         ),
         fault(
             "answer-without-digest",
@@ -154,7 +182,10 @@ def of_guards() -> list[Fault]:
             OWN_RESULT,
             DELIVERY,
             _answer_without_digest,
-            "question-bound",
+            COUNTED,
+            CHANGED,
+            "human",
+            protection="question-bound",
         ),
         fault(
             "width-checked",
@@ -162,6 +193,8 @@ def of_guards() -> list[Fault]:
             OWN_PLACE,
             ADMISSION,
             _width_checked,
+            CAUSAL,
+            CHANGED,
         ),
         fault(
             "journal-reached",
@@ -169,5 +202,6 @@ def of_guards() -> list[Fault]:
             WHOLE,
             FIT,
             lambda: _nothing("check_complete"),
+            CHANGED,
         ),
     ]

@@ -13,10 +13,14 @@ from onestart.flow.line import Line
 from onestart.flow.scope import Scope
 from onestart.flow.tasks import FlowTask
 from onestart_conformance.faults.fault import Fault, Patch
+from onestart_conformance.flows.drawing import CAUSAL
 from onestart_conformance.flows.faults.promises import ANY_ORDER
 from onestart_conformance.flows.judges import IDENTITY
+from onestart_conformance.flows.outcomes import ORDER
 
 STABLE = "stable-ids"
+LATER = ("later", "tasks")
+KEPT = ("kept",)
 
 
 def _counted() -> list[Patch]:
@@ -53,7 +57,10 @@ def _done_task_forgotten() -> list[Patch]:
 
 
 def _only_when_it_suspends() -> list[Patch]:
-    return [(tasks._Gathered, "__await__", lambda self: tasks._GATHERING.__await__(self))]
+    def unseen(self: Any) -> Generator[Any, None, Any]:
+        return (yield from asyncio.Future.__await__(self))
+
+    return [(tasks._Gathered, "__await__", unseen)]
 
 
 def _one_count() -> list[Patch]:
@@ -66,36 +73,26 @@ def _one_count() -> list[Patch]:
     return [(Line, "call", call)]
 
 
-def _forks_forgotten() -> list[Patch]:
-    fork = Line.fork
-
-    def unborn(self: Line) -> Line:
-        line = fork(self)
-        line.frontier, line.birth = self.frontier, ""
-        return line
-
-    return [(Line, "fork", unborn)]
-
-
 def _hooks_leak() -> list[Patch]:
     return [(Line, "inside", lambda self, step: self)]
 
 
 def of_identities() -> list[Fault]:
     """Each makes an id depend on the order in which results arrive."""
+    stable = Fault(
+        "stable-ids", "every step is counted in call order", ANY_ORDER, ORDER, _counted, STABLE, (CAUSAL, "gather")
+    )
+    others = (
+        ("unsorted-predecessors", "predecessors are hashed in the order of their results", _in_order_of_arrival, ()),
+        ("done-task-forgotten", "awaiting a task that is done already joins nothing", _done_task_forgotten, LATER),
+        ("gathering-done-forgotten", "awaiting a gathering that is done joins nothing", _only_when_it_suspends, KEPT),
+        ("one-count", "calls are counted together, whatever they come after", _one_count, ()),
+        ("hooks-leak", "the steps of a hook count outside of it", _hooks_leak, ("hook",)),
+    )
     return [
-        Fault(name, statement, ANY_ORDER, IDENTITY, patches, STABLE)
-        for name, statement, patches in (
-            ("stable-ids", "every step is counted in call order", _counted),
-            ("unsorted-predecessors", "predecessors are hashed in the order of their results", _in_order_of_arrival),
-            ("done-task-forgotten", "awaiting a task that is done already joins nothing", _done_task_forgotten),
-            (
-                "gathering-done-forgotten",
-                "awaiting a gathering that is done already joins nothing",
-                _only_when_it_suspends,
-            ),
-            ("one-count", "calls are counted together, whatever they come after", _one_count),
-            ("forks-forgotten", "a task begins where its maker stood, like its siblings", _forks_forgotten),
-            ("hooks-leak", "the steps of a hook count outside of it", _hooks_leak),
-        )
+        stable,
+        *(
+            Fault(name, statement, ANY_ORDER, IDENTITY, patches, STABLE, (CAUSAL, *uses))
+            for name, statement, patches, uses in others
+        ),
     ]

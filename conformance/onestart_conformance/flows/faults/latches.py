@@ -7,6 +7,7 @@ from typing import Any
 
 from attrs import evolve
 
+from onestart.flow.errors import RefusedError
 from onestart.flow.latch import Latch
 from onestart.flow.line import Line
 from onestart.flow.root import Root
@@ -14,6 +15,7 @@ from onestart.flow.scope import Scope
 from onestart.flow.steps import Dispatch, Effect, Step
 from onestart.flow.tasks import FlowFuture
 from onestart_conformance.faults.fault import Fault, Patch
+from onestart_conformance.flows.drawing import CHANGED, NESTED, SAVED, SLOTS
 from onestart_conformance.flows.faults.promises import NOTHING_AFTER
 from onestart_conformance.flows.judges import ADMISSION
 
@@ -51,21 +53,13 @@ def _at_declaration(applies: Applies) -> Patch:
 
 
 def _at_start(applies: Applies) -> Patch:
+    """What is awaited after a refusal is begun, and its beginning does not look either."""
     awaited = Step.__await__
 
     def unchecked(self: Step) -> Generator[Any, None, Any]:
-        if not applies(self.asked.id.kind) or self.root.latch.refusal is None:
-            return (yield from awaited(self))
-        root, self.root = self.root, _open(self.root)
-        inner = awaited(self)
-        try:
-            waited = next(inner)
-        except StopIteration as stop:
-            return stop.value
-        finally:
-            self.root = root
-        yield waited
-        return (yield from inner)
+        if applies(self.asked.id.kind) and self.root.latch.refusal is not None:
+            self.root = _open(self.root)
+        return awaited(self)
 
     return Step, "__await__", unchecked
 
@@ -81,7 +75,6 @@ def _at_slot(applies: Applies) -> Patch:
                 await self.root.append("index", self.id, self.index())
             ended = await self.root.execute(self)
             if ended is None:
-                future.parked = True
                 return None
             body = {"failed": ended.failed} if ended.failed is not None else {"result": ended.result}
             await self.root.append("done", self.id, body)
@@ -108,36 +101,61 @@ def _forgotten() -> list[Patch]:
     return [(Latch, "refuse", lambda self, refusal: refusal)]
 
 
+def _unwoken() -> list[Patch]:
+    def refuse(self: Latch, refusal: RefusedError) -> RefusedError:
+        self.refusal = self.refusal or refusal
+        return self.refusal
+
+    return [(Latch, "refuse", refuse)]
+
+
+UNWOKEN = Fault(
+    "refusal-ends-attempt",
+    "a driver waits for a refused flow's body to end: nobody's promise, but it hides what other faults let through",
+    NOTHING_AFTER,
+    ADMISSION,
+    _unwoken,
+)
+
+
 def of_latches() -> list[Fault]:
     """One for each place where the latch is checked, and one for the latch itself."""
-    latches: list[tuple[str, str, Callable[[], list[Patch]]]] = [
+    latches: list[tuple[str, str, Callable[[], list[Patch]], tuple[str, ...]]] = [
         (
             "latch-at-declaration",
             "a refused flow may declare steps",
             lambda: [_at_declaration(ALL)],
+            (NESTED,),
         ),
         (
             "latch-at-start",
             "a step that was declared before a refusal may be awaited after it",
             lambda: [_at_start(ALL)],
+            (SAVED, "llm", "run"),
         ),
         (
             "latch-at-slot",
             "a step that waits for a slot is carried out after a refusal",
             lambda: [_at_slot(ALL)],
+            (SLOTS, "llm"),
         ),
         (
             "latch-in-children",
             "a child flow goes on after its parent was refused",
             _in_children,
+            ("dispatch",),
         ),
         (
             "latch-on-activities",
             "memory and subscriptions go on after a refusal",
             lambda: [_at_declaration(ACTIVITIES), _at_start(ACTIVITIES), _at_slot(ACTIVITIES)],
+            ("memory", "on", NESTED),
         ),
     ]
-    faults = [Fault(name, statement, NOTHING_AFTER, ADMISSION, patches, name) for name, statement, patches in latches]
+    faults = [
+        Fault(name, statement, NOTHING_AFTER, ADMISSION, patches, name, (CHANGED, *uses))
+        for name, statement, patches, uses in latches
+    ]
     kept = Fault(
         "refusal-not-kept",
         "a refusal is raised once and forgotten",
@@ -145,5 +163,6 @@ def of_latches() -> list[Fault]:
         ADMISSION,
         _forgotten,
         "latch-at-declaration",
+        (CHANGED, NESTED),
     )
     return [*faults, kept]
