@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from attrs import evolve
 
 from onestart.command_line import run
-from onestart_model import Bool, RuleError, forall
+from onestart_model import Bool, Model, RuleError, forall, invariant
 from onestart_model.catalog import Standard, entry
 from onestart_model.counterexample import load
 from onestart_model.execution import Machine
@@ -211,6 +212,20 @@ def test_assumptions_are_of_the_program_alone() -> None:
     broken = evolve(small, fixed=circle).instance(MODEL)
     with pytest.raises(RuleError, match="no choice of the instance's fixed functions"):
         explore(broken)
+
+
+def test_a_proof_rests_on_invariants_alone() -> None:
+    """A hint that names nothing that is proved would be passed over without a word."""
+    hinted = ModuleType("hinted")
+
+    @invariant(supporting=True, rests_on=["no_such_thing"])
+    def nothing_is_known(s: State) -> Bool:
+        """No driver is active."""
+        return forall(Driver, lambda d: ~s.active[d])
+
+    hinted.nothing_is_known = nothing_is_known  # type: ignore[attr-defined]
+    with pytest.raises(RuleError, match="rests on 'no_such_thing', which is no invariant"):
+        Model.of("hinted", State, hinted)
 
 
 def test_an_open_kind_is_searched_in_every_way() -> None:
