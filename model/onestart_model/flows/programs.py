@@ -9,8 +9,6 @@ from attrs import frozen
 
 from onestart_model.instance import Row
 
-VERSIONS = (2, 3)
-
 
 @frozen
 class Step:
