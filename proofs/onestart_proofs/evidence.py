@@ -17,7 +17,7 @@ from onestart_proofs.induction import Options, Proof, prove
 from onestart_proofs.search import MOST_MEMORY, Exploration, Limits, Progress, explore
 from onestart_proofs.traces import trace
 from onestart_proofs.vacuity import antecedents, is_fault
-from onestart_proofs.variants import Variant, promises, without_by_name
+from onestart_proofs.variants import Variant, compared, promises, without_by_name
 from onestart_report.claims import Claim
 from onestart_report.verdict import Verdict
 
@@ -166,7 +166,8 @@ def _variants(evidence: Evidence, pending: Mapping[str, Future[Variant]], phase:
     with phase(f"{evidence.entry.model.name} without each of its protections") as tell:
         for number, (protection, found) in enumerate(pending.items(), 1):
             tell(f"{number} of {len(pending)}: without {protection}", number / len(pending))
-            evidence.variants.append(found.result())
+            assert evidence.proof is not None
+            evidence.variants.append(compared(found.result(), evidence.proof))
     for variant in evidence.variants:
         detail = f"breaks {len(variant.broken)} obligations and {len(variant.failing)} promises"
         evidence.claims.append(Claim(variant.protection, "removal", variant.scope, variant.needed, detail))

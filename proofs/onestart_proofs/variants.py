@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from onestart_model.catalog import Entry, Standard, entry
 from onestart_model.counterexample import Counterexample
 from onestart_model.rules import INVARIANT, STEP, Model, Property
-from onestart_proofs.induction import Obligation, Options, Prover
+from onestart_proofs.induction import Obligation, Options, Proof, Prover
 from onestart_proofs.memory import keep_freed_memory
 from onestart_proofs.search import MOST_MEMORY, Exploration, Limits, Report, explore
 from onestart_proofs.traces import trace
@@ -59,6 +59,16 @@ def without(
     that every promise that fails in them is seen.
     """
     broken = _broken_obligations(model, protection, options or Options())
+    return _searched(model, protection, instances, broken, report)
+
+
+def _searched(
+    model: Model,
+    protection: str,
+    instances: Iterable[Standard],
+    broken: tuple[Obligation, ...],
+    report: Report | None = None,
+) -> Variant:
     for standard in instances:
         exploration = _search(model, protection, standard, report)
         failing = {name: sighting.steps() for name, sighting in exploration.sightings.items()}
@@ -71,10 +81,20 @@ def without(
 
 
 def without_by_name(model: str, protection: str, options: Options) -> Variant:
-    """The same for a model of the catalog, in its own instances: what another process can be asked for."""
+    """The same for a model of the catalog, in its own instances: what another process can be asked for.
+
+    Its obligations are those that are not proved without the protection, whether they are otherwise or not: whoever
+    proves the whole model in the meantime knows that, see `compared`.
+    """
     keep_freed_memory()
     chosen = entry(model)
-    return without(chosen.model, protection, ladder(chosen), options=options)
+    return _searched(chosen.model, protection, ladder(chosen), _unproved(chosen.model, protection, options))
+
+
+def compared(variant: Variant, whole: Proof) -> Variant:
+    """The variant with the obligations that are proved of the whole model alone."""
+    proved = {(o.property, o.action) for o in whole.obligations if o.verdict is Verdict.PROVED}
+    return evolve(variant, broken=tuple(o for o in variant.broken if (o.property, o.action) in proved))
 
 
 def ladder(entry: Entry) -> list[Standard]:
@@ -95,11 +115,17 @@ def _broken_obligations(model: Model, protection: str, options: Options) -> tupl
     Only those over actions that mention the protection can have another outcome.
     """
     whole = Prover(model, frozenset(), options)
+
+    def proved(outcome: Obligation) -> bool:
+        prop, action = model.property_named(outcome.property), model.action_named(outcome.action)
+        return whole.step(prop, action).verdict is Verdict.PROVED
+
+    return tuple(outcome for outcome in _unproved(model, protection, options) if proved(outcome))
+
+
+def _unproved(model: Model, protection: str, options: Options) -> tuple[Obligation, ...]:
+    """Obligations over actions that mention the protection which are not proved without it."""
     reduced = Prover(model, frozenset({protection}), options, doubtful=True)
-    broken = []
-    for prop, action in reduced.tasks(None):
-        if action is not None and protection in action.protections:
-            outcome = reduced.step(prop, action)
-            if outcome.verdict is not Verdict.PROVED and whole.step(prop, action).verdict is Verdict.PROVED:
-                broken.append(outcome)
-    return tuple(broken)
+    concerned = [(prop, action) for prop, action in reduced.tasks(None) if action is not None]
+    outcomes = (reduced.step(prop, action) for prop, action in concerned if protection in action.protections)
+    return tuple(outcome for outcome in outcomes if outcome.verdict is not Verdict.PROVED)
