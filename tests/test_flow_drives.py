@@ -66,7 +66,7 @@ def test_a_systematic_drive_finds_what_is_wrong() -> None:
     from onestart_conformance.flows.faults import FLOW_FAULTS
 
     fault = FLOW_FAULTS["ordinal-kind"]
-    found = walk_flow(flow_bound("two-by-two"), 2, fault=fault)
+    found = walk_flow(flow_bound("two-by-two-helpers"), 2, fault=fault)
     assert fault.caught_by(found.objection)
     assert not found.complete
     assert not walk_flow(flow_bound("two-by-two"), 3, most=5).complete
