@@ -13,7 +13,7 @@ from onestart.flow import NEVER, Call, Handle, Known, Worker, flow
 
 async def write_notes(call: Call) -> str:
     """Stands for a language model."""
-    effect(f"asked for {call.spec['prompt']}")
+    effect(f"wrote {call.spec['prompt']}")
     return f"{call.spec['prompt']}: nothing is lost any more."
 
 

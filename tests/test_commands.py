@@ -17,7 +17,7 @@ from onestart.command_line import _load, run
 BAD = [
     (["explore", "--without", "fingerprnt"], "no protection is called 'fingerprnt'; did you mean 'fingerprint'?"),
     (["explore", "--property", "x"], "no invariant is called 'x'"),
-    (["explore", "--model", "chian"], "no model is called 'chian'; known: chain, yardstick"),
+    (["explore", "--model", "chian"], "no model is called 'chian'; known: chain, flows, yardstick"),
     (["explore", "--instance", "huge"], "chain has no instance 'huge'; known: single, unlimited, budgeted, troubled"),
     (["explore", "--size", "Key=0", "--size", "Process=1", "--size", "Task=1"], "the size of Key must be a whole"),
     (["explore", "--size", "Key=2"], "the instance says nothing of Task: add --size Task=1"),
@@ -175,7 +175,7 @@ def test_explain_says_what_a_rule_rests_on(name: str, expected: list[str], capsy
 
 def test_a_quick_check_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
     """Proof, enumeration, what can happen, what each protection is for: one summary and one verdict."""
-    assert run(["check", "--profile", "quick"]) == 0
+    assert run(["check", "--model", "chain", "--profile", "quick"]) == 0
     out = capsys.readouterr().out
     for text in ("one_key_at_most_one_start", "a_new_key_starts_after_a_cancelled_one", "operator-looks-first"):
         assert text in out

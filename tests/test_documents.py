@@ -40,7 +40,7 @@ def test_the_readme_shows_real_output(
 SCRIPT = re.compile(r"<!-- script: (?P<name>.*?) -->\n```\n(?P<output>.*?)```", re.S)
 
 
-@pytest.mark.parametrize("name", ["killed.sh", "library.py"])
+@pytest.mark.parametrize("name", ["killed.sh", "killed_flow.sh", "library.py"])
 def test_the_examples_print_what_the_readme_says(name: str, tmp_path: Path) -> None:
     """Submit, kill -9, resubmit, one start: really run, also the program that uses the library."""
     shown = {m["name"]: m["output"] for m in SCRIPT.finditer((ROOT / "README.md").read_text(encoding="utf-8"))}

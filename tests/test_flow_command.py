@@ -305,6 +305,43 @@ def test_it_goes_on_once_the_worker_may_run_it_again(place: Place) -> None:
     assert place.effects == ["a", "die", "die"]
 
 
+@pytest.mark.usefixtures("died")
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [(["--again"], '["A", "DIE"]'), (["--result", '"seen"'], '["A", "seen"]'), (["--result", "seen"], '["A", "seen"]')],
+)
+def test_an_operator_resolves_what_was_under_way(place: Place, said: list[str], value: str) -> None:
+    """Which step, what became of it, who says so and why; then the flow goes on."""
+    place.type("resume", "flows.py:in_turn", "root", "-q")
+    who = ["--by", "anna", "--why", "I looked"]
+    code, out, _ = place.type("resolve", "root", "llm-after-803834f2-0", *said, *who)
+    assert (code, out.split(" is resolved")[0]) == (0, "llm-after-803834f2-0 of root")
+    code, out, _ = place.type("resume", "flows.py:in_turn", "root", "-q")
+    assert (code, out) == (0, f"{value}\n")
+    assert place.effects == (["a", "die", "die"] if "--again" in said else ["a", "die"])
+    code, out, err = place.type("resolve", "root", "llm-after-803834f2-0", *said, *who)
+    assert (code, out) == (2, "")
+    assert "is under way" in err
+
+
+@pytest.mark.usefixtures("died")
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ([], "say one thing"),
+        (["--again", "--failed", "x"], "say one thing"),
+        (["--result", "{"], "is no JSON"),
+    ],
+)
+def test_a_resolution_is_one_thing(place: Place, said: list[str], problem: str) -> None:
+    place.type("resume", "flows.py:in_turn", "root", "-q")
+    before = len(steps(place))
+    code, out, err = place.type("resolve", "root", "llm-after-803834f2-0", "--by", "a", "--why", "b", *said)
+    assert (code, out) == (2, "")
+    assert problem in err
+    assert len(steps(place)) == before
+
+
 class Clock:
     """Time that passes when somebody sleeps, and what happens meanwhile."""
 

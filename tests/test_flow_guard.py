@@ -266,3 +266,39 @@ def test_a_task_that_was_awaited_leaves_the_place_to_whoever_awaited_it() -> Non
         world = World(in_flight="again")
         world.run(counts_on, writes=cut)
         assert world.run(counts_on) == done
+
+
+def test_a_call_that_was_left_out_is_missed_before_the_next_one() -> None:
+    """Its step was under way when the driver died, so nothing has said yet how many calls there were in its place."""
+    outcome, effects, entries = resumed(body_of("run a"), body_of([["llm b"], ["llm c"]], "run d"), arrivals=0)
+    assert outcome.reason == "serial_replay_order_mismatch"
+    assert "before it the journal has 1 call at least, and this resume made 0" in outcome.message
+    assert sorted(effects) == ["b", "c"]
+    assert not [step for what, step, _ in entries if what == "index" and step.startswith("run-")]
+
+
+def dispatching(*, twice: bool) -> Flow:
+    @flow(name="inner")
+    async def inner(f: Handle) -> Any:
+        return await f.llm("a")
+
+    @flow(name="middle")
+    async def middle(f: Handle) -> Any:
+        return await f.dispatch(inner) if twice else None
+
+    @flow(name="outer")
+    async def outer(f: Handle) -> Any:
+        return await f.dispatch(middle)
+
+    return outer
+
+
+@pytest.mark.parametrize("identity", [2, 3])
+def test_a_child_that_was_left_out_is_missed(identity: int) -> None:
+    """Of a dispatch that was under way nothing is on record but what its child did."""
+    outcome, effects, entries = resumed(
+        dispatching(twice=True), dispatching(twice=False), arrivals=0, identity=identity
+    )
+    assert outcome.reason == "serial_replay_order_mismatch"
+    assert effects == []
+    assert "complete" not in [what for what, _, _ in entries]

@@ -10,7 +10,7 @@ import pytest
 from library_world import LEASE, DiedError, MortalLedger, World, command, fallen, story
 from onestart import Answer, Event, NothingToDoError, Outcome, Reason, Result
 from onestart.events import LAYERS
-from onestart.executors import CANCELLED
+from onestart.executors import CANCELLED, CommandExecutor
 from onestart.jsonl.ledger import JsonlLedger
 
 STARTED = Result(Outcome.STARTED, Reason.CREATED)
@@ -26,6 +26,19 @@ async def resubmitted(world: World) -> Answer:
     """What a new process answers, once the leases of the old ones have run out."""
     world.clock.advance(LEASE)
     return await world.chain().submit(command())
+
+
+@story
+async def test_what_the_executor_cannot_start_is_left_to_others(world: World) -> None:
+    """A ledger may hold commands of another executor, such as a flow's steps; recovery goes on past them."""
+
+    mortal = MortalLedger(JsonlLedger(world.folder / "ledger"), 1, durable=True)
+    assert await fallen(world.chain(ledger=mortal).submit(command()))
+    programs = CommandExecutor(world.folder / "programs")
+    (answer,) = await world.chain(executor=programs).recover()
+    assert (answer.outcome, answer.reason) == (Outcome.HELD, Reason.NOT_EXECUTABLE)
+    assert "object of argv" in answer.detail
+    assert world.effects == []
 
 
 @pytest.mark.parametrize("durable", [False, True])

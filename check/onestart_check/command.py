@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -11,11 +12,12 @@ from onestart_check.driven import Driven, drive, walks
 from onestart_check.summary import show_driven
 from onestart_conformance.faults import fault_named
 from onestart_conformance.stories import Retold
-from onestart_model.catalog import PROFILES
+from onestart_model.catalog import CATALOG, PROFILES
 from onestart_model.chain import CHAIN
+from onestart_model.flows import FLOWS
 from onestart_model.rules import CAN_STILL, INVARIANT, REACHABLE, STEP
-from onestart_proofs.commands.options import chosen_entry, chosen_options, model_of, model_option, proof_options
-from onestart_proofs.evidence import Evidence, gather
+from onestart_proofs.commands.options import chosen_entry, chosen_options, model_of, proof_options
+from onestart_proofs.evidence import Evidence, conclude, gather, removals
 from onestart_proofs.memory import keep_freed_memory
 from onestart_proofs.variants import Variant
 from onestart_report.claims import ALL_SIZES, Claim, overall
@@ -24,9 +26,12 @@ from onestart_report.pool import processes
 from onestart_report.screen import Screen, colored
 from onestart_report.verdict import Verdict
 
+DEFAULT = (CHAIN.name, FLOWS.name)
+KNOWN = ", ".join(entry.model.name for entry in CATALOG)
+
 
 @click.command(cls=ModelCommand)
-@model_option
+@click.option("--model", "models", multiple=True, metavar="NAME", help=f"One of: {KNOWN}; repeatable. [chain, flows]")
 @click.option(
     "--profile",
     type=click.Choice(PROFILES),
@@ -39,36 +44,61 @@ from onestart_report.verdict import Verdict
 @json_option
 @click.pass_context
 def check(
-    ctx: click.Context, model: str, profile: str, seed: int, resources: int, save: Path | None, as_json: bool
+    ctx: click.Context,
+    models: tuple[str, ...],
+    profile: str,
+    seed: int,
+    resources: int,
+    save: Path | None,
+    as_json: bool,
 ) -> None:
-    """Prove, enumerate and drive: say what holds of the model and of the library, how far, and what each protection is
-    for.
+    """Prove, enumerate, drive: say what holds of models and library, how far, and what each protection is for.
 
-    Less than a minute for quick, two minutes for standard, much longer for deep, on two cores. Seeded faults are looked
+    A minute or less for quick, some minutes for standard, much longer for deep, on two cores. Seeded faults are looked
     for from standard on.
     """
-    entry = chosen_entry(model)
+    entries = [chosen_entry(name) for name in dict.fromkeys(models or DEFAULT)]
     screen = Screen(quiet=as_json)
     keep_freed_memory()
     options = chosen_options(seed, resources)
     with processes() as pool:
-        walking = walks(profile, pool) if entry.model is CHAIN else None
-        evidence = gather(entry, profile=profile, options=options, phase=screen.phase, pool=pool)
-        driven = None
-        if walking is not None:
-            driven = drive(evidence, walking, profile=profile, seed=seed, phase=screen.phase, pool=pool)
-    claims = [*evidence.claims, *(driven.claims if driven else ())]
-    stories = [v.story for v in evidence.variants if v.story is not None]
-    written = save_traces(save, [*evidence.traces, *(driven.traces if driven else ()), *stories])
-    _show(screen, evidence, driven)
-    _close(screen, evidence, overall(claims), written, seed)
+        walking = walks(profile, pool) if any(entry.model is CHAIN for entry in entries) else {}
+        pending = [removals(entry, options=options, pool=pool) for entry in entries]
+        evidences = [gather(entry, profile=profile, options=options, phase=screen.phase) for entry in entries]
+        for evidence, variants in zip(evidences, pending, strict=True):
+            conclude(evidence, variants, screen.phase)
+        driven = {
+            evidence.entry.model.name: drive(
+                evidence, walking, profile=profile, seed=seed, phase=screen.phase, pool=pool
+            )
+            for evidence in evidences
+            if evidence.entry.model is CHAIN
+        }
+    claims = [claim for evidence in evidences for claim in evidence.claims]
+    claims += [claim for one in driven.values() for claim in one.claims]
+    stories = [v.story for evidence in evidences for v in evidence.variants if v.story is not None]
+    traces = [trace for evidence in evidences for trace in evidence.traces]
+    traces += [trace for one in driven.values() for trace in one.traces]
+    written = save_traces(save, [*traces, *stories])
+    for evidence in evidences:
+        _show(screen, evidence, driven.get(evidence.entry.model.name))
+    _close(screen, evidences, driven, written, seed)
     if as_json:
-        screen.raw(json.dumps(_document(evidence, claims, profile, seed), indent=1))
+        documents = [_document(e, _claims(e, driven)) for e in evidences]
+        whole = {"profile": profile, "seed": seed, "verdict": str(overall(claims)), "models": documents}
+        screen.raw(json.dumps(whole, indent=1))
     ctx.exit(overall(claims).value)
+
+
+def _claims(evidence: Evidence, driven: Mapping[str, Driven]) -> list[Claim]:
+    """Of a model, and of the library that it is the model of."""
+    library = driven.get(evidence.entry.model.name)
+    return [*evidence.claims, *(library.claims if library is not None else ())]
 
 
 def _show(screen: Screen, evidence: Evidence, driven: Driven | None) -> None:
     screen.line()
+    screen.line(f"[bold]{evidence.entry.model.name}[/bold]")
     _show_promises(screen, evidence, driven)
     _show_possibilities(screen, evidence)
     _show_protections(screen, evidence, driven)
@@ -80,10 +110,15 @@ def _show(screen: Screen, evidence: Evidence, driven: Driven | None) -> None:
         screen.story(trace)
 
 
-def _close(screen: Screen, evidence: Evidence, verdict: Verdict, written: list[Path], seed: int) -> None:
-    screen.line(f"[bold]{evidence.entry.model.name}[/bold]: {colored(verdict)}, seed {seed}")
+def _close(
+    screen: Screen, evidences: list[Evidence], driven: Mapping[str, Driven], written: list[Path], seed: int
+) -> None:
+    screen.line()
+    for evidence in evidences:
+        verdict = overall(_claims(evidence, driven))
+        screen.line(f"[bold]{evidence.entry.model.name}[/bold]: {colored(verdict)}, seed {seed}")
     screen.wrote(written)
-    option = model_of(evidence.entry)
+    option = model_of(evidences[0].entry)
     screen.line(f"next:  onestart explain{option} NAME   or   onestart explore{option} --without PROTECTION")
 
 
@@ -201,11 +236,9 @@ def _show_vacuity(screen: Screen, evidence: Evidence) -> None:
         screen.line(f"  {colored(claim.verdict)}: {claim.subject} {claim.detail}")
 
 
-def _document(evidence: Evidence, claims: list[Claim], profile: str, seed: int) -> dict[str, object]:
+def _document(evidence: Evidence, claims: list[Claim]) -> dict[str, object]:
     return {
         "model": evidence.entry.model.name,
-        "profile": profile,
-        "seed": seed,
         "verdict": str(overall(claims)),
         "claims": [claim.to_json() for claim in claims],
         "instances": [

@@ -36,6 +36,7 @@ class Reason(StrEnum):
     SETTLED = "settled_by_operator"
     RESULT_DAMAGED = "result_damaged"
     COMMAND_DAMAGED = "command_damaged"
+    NOT_EXECUTABLE = "command_not_executable"
     UNKNOWN_KEY = "unknown_key"
 
 

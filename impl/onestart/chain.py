@@ -128,11 +128,18 @@ class Chain:
         for key, unfinished in await self._outside.ledger.step(lambda view: (None, _unfinished(view))):
             command, _ = await self._on_record(key)
             if unfinished and command is not None:
-                answers.append(await self.submit(command))
+                answers.append(await self._taken_up(command))
             elif unfinished:
                 answers.append(Answer(key, Outcome.HELD, Reason.COMMAND_DAMAGED))
             await self.reconcile(key)
         return tuple(answers)
+
+    async def _taken_up(self, command: Command) -> Answer:
+        """A ledger may hold commands of other executors, a flow's steps for instance; they are left to those."""
+        try:
+            return await self.submit(command)
+        except BadCommandError as error:
+            return Answer(command.key, Outcome.HELD, Reason.NOT_EXECUTABLE, detail=str(error))
 
     async def approve(self, command: Command, *, by: str) -> None:
         """File an approval of this very command: of who asks for what on which task."""

@@ -84,6 +84,7 @@ class Machine:
         self._schema = instance.model.schema
         self._actions = {a.name: self._compile(a) for a in instance.model.actions}
         self._properties = {p.name: compile_node(p.condition, instance) for p in instance.model.properties}
+        self._assumptions = [compile_node(p.condition, instance) for p in instance.model.assumptions]
 
     def _compile(self, action: Action) -> _Compiled:
         instance = self.instance
@@ -99,8 +100,15 @@ class Machine:
         return _Compiled(action, guards, updates)
 
     def initial_states(self) -> Iterator[State]:
-        """One for every choice of the fixed functions."""
-        return (self.initial(fixing) for fixing in self.instance.fixings())
+        """One for every choice of the fixed functions that the model's assumptions allow."""
+        return (self.initial(fixing) for fixing in self.fixings())
+
+    def fixings(self) -> Iterator[FixedValues]:
+        """Every choice of values for the fixed functions that the model's assumptions allow."""
+        for fixing in self.instance.fixings():
+            rows = self.initial(fixing).rows
+            if all(holds(Frame(rows, rows, {})) for holds in self._assumptions):
+                yield fixing
 
     def initial(self, fixing: FixedValues = ()) -> State:
         """The initial state with these values of the fixed functions."""

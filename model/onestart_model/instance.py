@@ -35,7 +35,7 @@ class Instance:
 
     A budget may be shared: {"crash+damage": 2} allows two steps of either cause together. without: names of the
     protections that are removed. fixed: values of the fixed functions, one for each argument; those left out take every
-    value. Build one with `Instance.of`, which checks everything.
+    value. label: what the choice of fixed functions is called. Build one with `Instance.of`, which checks everything.
     """
 
     model: Model
@@ -44,6 +44,7 @@ class Instance:
     budgets: Mapping[str, int] = field(factory=dict)
     without: frozenset[str] = frozenset()
     fixed: Mapping[str, Row] = field(factory=dict)
+    label: str = ""
 
     @classmethod
     def of(
@@ -55,6 +56,7 @@ class Instance:
         budgets: Mapping[str, int] | None = None,
         without: Iterable[str] = (),
         fixed: Mapping[str, Row] | None = None,
+        label: str = "",
     ) -> Instance:
         """Raises RuleError for a sort without a size, an unknown limit, cause or protection, or a bad number."""
         named = {sort if isinstance(sort, str) else sort.type.name: size for sort, size in sizes.items()}
@@ -71,7 +73,7 @@ class Instance:
         )
         for name, row in (fixed or {}).items():
             _check_fixed(instance, name, row)
-        return evolve(instance, fixed=dict(fixed or {}))
+        return evolve(instance, fixed=dict(fixed or {}), label=label)
 
     def domain(self, kind: Type) -> tuple[Value, ...]:
         """Every value of a parameter's or quantified variable's type, in order."""
@@ -138,6 +140,10 @@ class Instance:
         parts = [f"{n} {plural(sort.name, n)}" for sort, n in self.sizes.items()]
         parts += [f"{name} = {value}" for name, value in self.limits.items()]
         parts += [f"{' or '.join(causes.split('+'))} at most {n}" for causes, n in self.budgets.items()]
+        open_ = [f.name for f in self.model.schema.of(FIXED) if f.name not in self.fixed]
+        if self.fixed:
+            parts.append(f"program {self.label}" if self.label else "one program")
+            parts += [f"any {' and '.join(open_)}"] if open_ else []
         return ", ".join(parts)
 
 

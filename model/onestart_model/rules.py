@@ -6,6 +6,7 @@
 @step_invariant              what holds of every step, given the states before and after
 @reachable                   what must be possible at least once: the witness that the model does anything
 @can_still                   what must stay possible from every reachable state
+@assumption                  what is taken for granted of the functions that never change
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any, TypeVar, overload
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
-from onestart_model.expression import Limit, Node, RuleError, Variable, protections_in, walk
+from onestart_model.expression import Limit, Node, Read, RuleError, Variable, protections_in, walk
 from onestart_model.recording import Guard, Update, read_action, read_property
-from onestart_model.state import Schema, schema_of
+from onestart_model.state import FIXED, Schema, schema_of
 
 SYSTEM = "system"
 
@@ -52,11 +53,11 @@ class Action:
 
 @frozen
 class Property:
-    """A statement about the model. kind: invariant, step, reachable or can_still.
+    """A statement about the model. kind: invariant, step, reachable, can_still or assumption.
 
     layer: what is counted (bytes, read, callback, attempt, start, effect). supporting: there to make the proof
     inductive, not a promise. without: for a step invariant, the causes and actions of whose steps it does not speak;
-    for can_still, those that the way there may not use.
+    for can_still, those that the way there may not use. rests_on: the invariants that a proof is tried with first.
     """
 
     name: str
@@ -68,13 +69,14 @@ class Property:
     supporting: bool
     without: frozenset[str]
     schema: Schema = field(repr=False, eq=False)
+    rests_on: tuple[str, ...] = ()
 
     def concerns(self, action: Action) -> bool:
         """Whether the property speaks of the action's steps, or lets a way use them."""
         return not self.without & {action.name, action.cause}
 
 
-INVARIANT, STEP, REACHABLE, CAN_STILL = "invariant", "step", "reachable", "can_still"
+INVARIANT, STEP, REACHABLE, CAN_STILL, ASSUMPTION = "invariant", "step", "reachable", "can_still", "assumption"
 LAYERS = ("bytes", "read", "callback", "attempt", "start", "effect")
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -107,12 +109,26 @@ def _action(function: Callable[..., None], cause: str, source: str) -> Action:
 @overload
 def invariant(function: Callable[..., Any], /) -> Property: ...
 @overload
-def invariant(*, layer: str = "", source: str = "", supporting: bool = False) -> Callable[[F], Property]: ...
-def invariant(function: Any = None, /, *, layer: str = "", source: str = "", supporting: bool = False) -> Any:
-    """Declare what holds in every reachable state. supporting=True for a lemma that only carries the induction."""
+def invariant(
+    *, layer: str = "", source: str = "", supporting: bool = False, rests_on: Iterable[Property | str] = ()
+) -> Callable[[F], Property]: ...
+def invariant(
+    function: Any = None,
+    /,
+    *,
+    layer: str = "",
+    source: str = "",
+    supporting: bool = False,
+    rests_on: Iterable[Property | str] = (),
+) -> Any:
+    """Declare what holds in every reachable state. supporting=True for a lemma that only carries the induction.
+
+    rests_on: invariants with which its proof is tried first; a proof that does not need the rest is found sooner.
+    """
+    names = tuple(p.name if isinstance(p, Property) else p for p in rests_on)
 
     def declare(f: Callable[..., Any]) -> Property:
-        return _property(f, INVARIANT, layer=layer, source=source, supporting=supporting)
+        return evolve(_property(f, INVARIANT, layer=layer, source=source, supporting=supporting), rests_on=names)
 
     return declare if function is None else declare(function)
 
@@ -132,6 +148,19 @@ def reachable(*, layer: str = "", source: str = "") -> Callable[[F], Property]:
 def can_still(*, avoiding: Iterable[Action | str] = (), layer: str = "", source: str = "") -> Callable[[F], Property]:
     """Declare what must stay possible from every reachable state, without the causes and actions to avoid."""
     return lambda f: _property(f, CAN_STILL, layer=layer, source=source, without=_names(avoiding))
+
+
+def assumption(*, source: str = "") -> Callable[[F], Property]:
+    """Declare what is taken for granted of the fixed functions: no proof and no search looks at any others."""
+
+    def declare(function: Callable[..., Any]) -> Property:
+        prop = _property(function, ASSUMPTION, source=source)
+        changing = (n.function for n in walk(prop.condition) if isinstance(n, Read))
+        for name in (n for n in changing if prop.schema[n].home != FIXED):
+            raise RuleError(f"{prop.name} reads {name}, which is not fixed; what changes is proved, not assumed")
+        return prop
+
+    return declare
 
 
 def _names(rules: Iterable[Action | str]) -> frozenset[str]:
@@ -171,13 +200,14 @@ class Protection:
 
 @frozen
 class Model:
-    """A transition system: a state, the actions on it, and what is promised of it."""
+    """A transition system: a state, the actions on it, what is promised of it, and what is assumed."""
 
     name: str
     schema: Schema
     actions: tuple[Action, ...]
     properties: tuple[Property, ...]
     protections: tuple[Protection, ...]
+    assumptions: tuple[Property, ...] = ()
 
     @classmethod
     def of(cls, name: str, state: type, *modules: ModuleType, protections: Iterable[Protection] = ()) -> Model:
@@ -189,15 +219,18 @@ class Model:
         schema = schema_of(state)
         found = [rule for module in modules for rule in vars(module).values()]
         actions = _unique(rule for rule in found if isinstance(rule, Action))
-        properties = _unique(rule for rule in found if isinstance(rule, Property))
-        rules: tuple[Action | Property, ...] = (*actions, *properties)
+        stated = _unique(rule for rule in found if isinstance(rule, Property))
+        properties = tuple(p for p in stated if p.kind != ASSUMPTION)
+        rules: tuple[Action | Property, ...] = (*actions, *stated)
         for rule in rules:
             if rule.schema is not schema:
                 raise RuleError(f"{rule.name} is a rule of another state than {state.__name__}")
         described = tuple(protections)
-        _check_protections(actions, properties, described)
+        _check_protections(actions, stated, described)
         _check_causes(actions, properties)
-        return cls(name, schema, actions, properties, described)
+        _check_basis(properties)
+        assumptions = tuple(p for p in stated if p.kind == ASSUMPTION)
+        return cls(name, schema, actions, properties, described, assumptions)
 
     def action_named(self, name: str) -> Action:
         return _find("action", self.actions, name)
@@ -256,6 +289,13 @@ def _check_protections(
     for name in sorted(used ^ {p.name for p in described}):
         what = "is not described in protections=" if name in used else "is described but no action uses it"
         raise RuleError(f"the protection {name!r} {what}")
+
+
+def _check_basis(properties: tuple[Property, ...]) -> None:
+    invariants = {p.name for p in properties if p.kind == INVARIANT}
+    for p in properties:
+        for name in sorted(set(p.rests_on) - invariants):
+            raise RuleError(f"{p.name} rests on {name!r}, which is no invariant")
 
 
 def _check_causes(actions: tuple[Action, ...], properties: tuple[Property, ...]) -> None:

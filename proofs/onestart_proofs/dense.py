@@ -121,7 +121,7 @@ class DenseVisited:
 
     def rows(self, numbers: npt.NDArray[np.intp]) -> Words:
         """The states of these numbers."""
-        return self._states[:, numbers]
+        return np.ascontiguousarray(self._states[:, numbers])
 
     @property
     def bytes(self) -> int:

@@ -51,16 +51,16 @@ class Evidence:
 Phase = Callable[[str], AbstractContextManager[Callable[[str, float | None], None]]]
 
 
-def gather(entry: Entry, *, profile: str, options: Options, phase: Phase, pool: Executor) -> Evidence:
-    """Everything that a profile asks for. phase: opens a part of the work, and takes its progress as text and share.
+def removals(entry: Entry, *, options: Options, pool: Executor) -> dict[str, Future[Variant]]:
+    """The model without each of its protections, under way in the pool."""
+    names = [protection.name for protection in entry.model.protections]
+    return {name: pool.submit(without_by_name, entry.model.name, name, options) for name in names}
 
-    pool: tries the model without each of its protections in the meantime.
-    """
+
+def gather(entry: Entry, *, profile: str, options: Options, phase: Phase) -> Evidence:
+    """Everything that a profile asks for. phase: opens a part of the work, and takes its progress as text and share."""
     evidence = Evidence(entry)
-    variants = {
-        p.name: pool.submit(without_by_name, entry.model.name, p.name, options) for p in entry.model.protections
-    }
-    with phase("proofs for all sizes") as tell:
+    with phase(f"{entry.model.name}: proofs for all sizes") as tell:
         total = f"{len(entry.model.properties)} properties"
         evidence.proof = prove(
             entry.model, options=options, report=lambda o, n, of: tell(f"{n} of {of} obligations, {total}", n / of)
@@ -69,8 +69,6 @@ def gather(entry: Entry, *, profile: str, options: Options, phase: Phase, pool: 
     for standard in instances_for(entry, profile):
         _enumerate(evidence, standard, phase)
     _find_witnesses(evidence, phase)
-    _variants(evidence, variants, phase)
-    evidence.claims += list(_vacuity(evidence))
     return evidence
 
 
@@ -158,8 +156,14 @@ def _find_witnesses(evidence: Evidence, phase: Phase) -> None:
         evidence.claims += claims
 
 
+def conclude(evidence: Evidence, pending: Mapping[str, Future[Variant]], phase: Phase) -> None:
+    """Take in what removals have shown, and whether anything holds for nothing."""
+    _variants(evidence, pending, phase)
+    evidence.claims += list(_vacuity(evidence))
+
+
 def _variants(evidence: Evidence, pending: Mapping[str, Future[Variant]], phase: Phase) -> None:
-    with phase("the model without each of its protections") as tell:
+    with phase(f"{evidence.entry.model.name} without each of its protections") as tell:
         for number, (protection, found) in enumerate(pending.items(), 1):
             tell(f"{number} of {len(pending)}: without {protection}", number / len(pending))
             evidence.variants.append(found.result())

@@ -36,7 +36,7 @@ from onestart_model.instance import FixedValues, Instance
 from onestart_model.recording import Assign
 from onestart_model.rules import STEP, Action, Model, Property
 from onestart_model.state import FIXED, Function
-from onestart_proofs.folding import Builder, Expr
+from onestart_proofs.folding import Builder, Const, Expr
 
 
 @frozen
@@ -165,21 +165,34 @@ class Grounder(Builder):
                 resolved = [self.expr(index, bindings, after) for index in indices]
                 return self._read(self.instance.model.schema[name], resolved, after if node.after else None)
             case Quantified(kind=kind, variable=variable, body=body):
-                domain = [encode(variable.type, value) for value in self.instance.domain(variable.type)]
-                parts = [self.expr(body, {**bindings, variable: code}, after) for code in domain]
-                return self.op("and" if kind == "all" else "or", *parts)
+                domain = (encode(variable.type, value) for value in self.instance.domain(variable.type))
+                parts = (self.expr(body, {**bindings, variable: code}, after) for code in domain)
+                return self._joined("and" if kind == "all" else "or", parts)
             case Apply(op="some", operands=(operand,)):
                 return self.expr(operand, bindings, after)
             case Apply(op="implies", operands=(left, right)):
-                return self.op(
-                    "or", self.op("not", self.expr(left, bindings, after)), self.expr(right, bindings, after)
-                )
+                no = self.op("not", self.expr(left, bindings, after))
+                return no if no is self.true else self.op("or", no, self.expr(right, bindings, after))
+            case Apply(op="and" | "or" as op, operands=operands):
+                return self._joined(op, (self.expr(operand, bindings, after) for operand in operands))
             case Apply(op=op, operands=operands):
                 return self.op(op, *(self.expr(operand, bindings, after) for operand in operands))
         raise RuleError(f"not an expression: {node!r}")
 
+    def _joined(self, op: str, parts: Iterable[Expr]) -> Expr:
+        """The parts joined; what follows one that decides is not even built."""
+        decides = self.false if op == "and" else self.true
+        built = []
+        for part in parts:
+            if part is decides:
+                return decides
+            built.append(part)
+        return self.op(op, *built)
+
     def _read(self, function: Function, indices: list[Expr], after: Mapping[int, Expr] | None) -> Expr:
         """The cell, or where the arguments depend on the state a choice among all cells."""
+        if all(isinstance(index, Const) for index in indices):
+            return self._cell_of(function, tuple(i.value - 1 for i in indices if isinstance(i, Const)), after)
         result: Expr | None = None
         for arguments in self.instance.arguments(function):
             value = self._cell_of(function, arguments, after)
@@ -193,8 +206,8 @@ class Grounder(Builder):
 
     def _cell_of(self, function: Function, arguments: tuple[int, ...], after: Mapping[int, Expr] | None) -> Expr:
         if function.home == FIXED:
-            row = self.fixing[function.name]
-            return self.const(encode(function.type, row[list(self.instance.arguments(function)).index(arguments)]))
+            _, place = self.instance.places[(function.name, arguments)]
+            return self.const(encode(function.type, self.fixing[function.name][place]))
         index = self._index[(function.name, arguments)]
         return self.cell(index) if after is None else after.get(index, self.cell(index))
 
@@ -206,7 +219,11 @@ class Grounder(Builder):
         """The action with these arguments, or None if it can never happen."""
         codes = (encode(p.type, value) for p, value in zip(action.parameters, arguments, strict=True))
         bindings = dict(zip(action.parameters, codes, strict=True))
-        guards = [self.expr(guard.condition, bindings) for guard in action.guards]
+        guards = []
+        for guard in action.guards:
+            guards.append(self.expr(guard.condition, bindings))
+            if guards[-1] is self.false:
+                return None
         updates = self._updates(action, bindings)
         budget = self.instance.budget_of(action.cause)
         if budget is not None:
@@ -214,7 +231,7 @@ class Grounder(Builder):
             guards.append(self.op("lt", self.cell(index), self.const(self.cells[index].size - 1)))
             updates[index] = self.op("add", self.cell(index), self.const(1))
         guards = [guard for guard in dict.fromkeys(guards) if guard is not self.true]
-        if self.false in guards:
+        if self.false in guards:  # a budget of nothing
             return None
         return GroundAction(Step(action.name, arguments), action, tuple(guards), updates)
 

@@ -4,12 +4,15 @@ One query for each action and property: assume all invariants of the state befor
 for a state in which the property fails afterwards. None: the obligation is proved, and the unsat core tells which
 assumptions it needed. Some: a counterexample to induction, which need not be reachable and is no bug by itself.
 
+Where quantifiers go round in circles (a call has an id, an id is of a call), z3 finds most proofs at once and hardly
+any counterexample. What it cannot decide quickly is looked for among few elements: what is found there is found.
+
 Runs are deterministic: a seed, a resource limit in place of a clock, a fresh solver for each query.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 import z3
@@ -19,33 +22,29 @@ from onestart_model.counterexample import Counterexample
 from onestart_model.execution import Machine, State, Step
 from onestart_model.expression import (
     BOOL,
-    NUMBER,
     Apply,
-    EnumType,
     Literal,
-    MaybeType,
     Node,
     NumberType,
     Quantified,
     Read,
     RuleError,
-    SortType,
     StampType,
-    Type,
-    Value,
     Variable,
     conjunction,
     show,
     walk,
 )
-from onestart_model.instance import Instance
 from onestart_model.rules import INVARIANT, STEP, Action, Model, Property
 from onestart_model.state import FIXED, Function
-from onestart_proofs.smt import Optional, Term, Vocabulary
+from onestart_proofs.countermodel import Countermodel
+from onestart_proofs.smt import Term, Vocabulary
 from onestart_proofs.vacuity import is_fault
 from onestart_report.verdict import Verdict, worst
 
 RESOURCES = 20_000_000
+QUICK = 200_000  # resource units after which a counterexample is looked for among few elements
+FEW = (2, 3)
 INITIALLY = "initially"
 
 
@@ -64,6 +63,26 @@ class Options:
 def resources_of(solver: Any) -> int:
     """The resource units that a solver's context has spent."""
     return sum(int(value) for key, value in solver.statistics() if key == "rlimit count")
+
+
+@frozen
+class _Attempt:
+    """A way to put a query. some: with the invariants alone that it should rest on. few: in so small a world."""
+
+    resources: int
+    some: bool = False
+    few: int = 0
+
+
+def _attempts(most: int, *, doubtful: bool) -> tuple[_Attempt, ...]:
+    """Cheap ones first, and each again with more: a proof that was missed is mostly found sooner by starting anew.
+
+    doubtful: a counterexample is to be expected, and no great effort made where neither it nor a proof is found.
+    """
+    quick, longer = min(QUICK, most), min(5 * QUICK, most)
+    small = [_Attempt(longer, few=n) for n in FEW]
+    proofs = [_Attempt(resources, some=some) for resources in (quick, longer, most) for some in (True, False)]
+    return (*proofs[:1], *small, proofs[3]) if doubtful else (*proofs[:2], *small, *proofs[2:])
 
 
 @frozen
@@ -197,15 +216,17 @@ def _range(model: Model, function: Function) -> Property:
 
 
 class Prover:
-    """The queries of a model, in one z3 context."""
+    """The queries of a model, in one z3 context. doubtful: most of them are expected to fail."""
 
-    def __init__(self, model: Model, without: frozenset[str], options: Options) -> None:
+    def __init__(self, model: Model, without: frozenset[str], options: Options, *, doubtful: bool = False) -> None:
         self.model, self.without, self._options = model, without, options
+        self._attempts = _attempts(options.resources, doubtful=doubtful)
         self._words = Vocabulary(model, without)
         self.invariants = (*range_invariants(model), *model.of_kind(INVARIANT))
         self._assumed = {p.name: self._words.term(p.condition, {}) for p in self.invariants}
         self._counted = 0
         self._context = [self._words.limit(name) >= 0 for name in model.limits]
+        self._context += [self._words.term(p.condition, {}) for p in model.assumptions]
 
     def tasks(self, wanted: list[Property] | None) -> Iterable[tuple[Property, Action | None]]:
         """Every obligation that is not trivially true because the action changes nothing that the property reads."""
@@ -228,10 +249,38 @@ class Prover:
         solver.add(z3.Not(self._words.term(prop.condition, {}, self._words.before)))
         return bool(solver.check() == z3.unsat)
 
-    def _solver(self) -> Any:
+    def _decided(self, ask: Callable[[Any, Container[str]], Any], first: Iterable[str]) -> tuple[Any, Any, Any]:
+        """A query's result, the solver that has it, and what `ask`, which puts the query to a solver, has returned.
+
+        first: the invariants to try with before all; without the rest, only a proof counts.
+        """
+        every, some = {p.name for p in self.invariants}, set(first)
+        for attempt in self._attempts:
+            if attempt.some and not some:
+                continue
+            solver = self._solver(attempt.resources)
+            asked = ask(solver, some if attempt.some else every)
+            if attempt.few:
+                solver.add(*self._few_elements(attempt.few))
+            result = solver.check()
+            if (result == z3.sat and not attempt.some) or (result == z3.unsat and not attempt.few):
+                break
+        return result, solver, asked
+
+    def _few_elements(self, most: int) -> list[Any]:
+        """That no sort has more than so many elements."""
+        closed = []
+        for kind in self.model.schema.sorts:
+            sort = self._words.sort(kind)
+            any_ = z3.Const(f"any!{kind}", sort)
+            every = [z3.Const(f"one!{kind}{number}", sort) for number in range(most)]
+            closed.append(z3.ForAll([any_], z3.Or([any_ == one for one in every])))
+        return closed
+
+    def _solver(self, resources: int | None = None) -> Any:
         solver = z3.SimpleSolver(self._words.context)
         solver.set("random_seed", self._options.seed)
-        solver.set("rlimit", self._options.resources)
+        solver.set("rlimit", self._options.resources if resources is None else resources)
         solver.set("core.minimize", True)
         solver.add(*self._context)
         return solver
@@ -258,10 +307,13 @@ class Prover:
         bindings = {p: self._words.constant(f"the.{p.name}", p.type) for p in action.parameters}
         after = self._words.after(action, bindings)
         goal = prop.condition if prop.kind == STEP else after_the_step(prop.condition)
-        solver = self._solver()
-        tracked = self._assume(solver, action, bindings)
-        solver.add(z3.Not(self._words.term(goal, bindings, after)))
-        result = solver.check()
+        broken = z3.Not(self._words.term(goal, bindings, after))
+
+        def ask(solver: Any, names: Container[str]) -> dict[str, str]:
+            solver.add(broken)
+            return self._assume(solver, action, bindings, names)
+
+        result, solver, tracked = self._decided(ask, (prop.name, *prop.rests_on) if prop.rests_on else ())
         if result == z3.unsat:
             used = tuple(tracked[str(literal)] for literal in solver.unsat_core())
             return Obligation(prop.name, action.name, Verdict.PROVED, tuple(sorted(used)), self._spent(solver))
@@ -280,9 +332,7 @@ class Prover:
     def can_fire(self, action: Action) -> Verdict:
         """Whether some state that satisfies all invariants enables the action; proved if so."""
         bindings = {p: self._words.constant(f"the.{p.name}", p.type) for p in action.parameters}
-        solver = self._solver()
-        self._assume(solver, action, bindings)
-        result = solver.check()
+        result, _, _ = self._decided(lambda solver, names: self._assume(solver, action, bindings, names), ())
         if result == z3.unknown:
             return Verdict.UNDETERMINED
         return Verdict.PROVED if result == z3.sat else Verdict.REFUTED
@@ -292,9 +342,11 @@ class Prover:
         before, self._counted = self._counted, resources_of(solver)
         return self._counted - before
 
-    def _assume(self, solver: Any, action: Action, bindings: dict[Variable, Term]) -> dict[str, str]:
+    def _assume(
+        self, solver: Any, action: Action, bindings: dict[Variable, Term], names: Container[str]
+    ) -> dict[str, str]:
         tracked = {}
-        for prop in self.invariants:
+        for prop in (p for p in self.invariants if p.name in names):
             tracked[f"i.{prop.name}"] = prop.name
             solver.assert_and_track(self._assumed[prop.name], f"i.{prop.name}")
         for number, guard in enumerate(action.guards):
@@ -303,7 +355,7 @@ class Prover:
         return tracked
 
     def _not_inductive(self, prop: Property, action: Action, bindings: dict[Variable, Term], solver: Any) -> Obligation:
-        found = _Reader(self._words, solver.model())
+        found = Countermodel(self._words, solver.model())
         state, step = found.state(self.without), Step(action.name, found.arguments(action, bindings))
         machine = Machine(state.instance)
         if any(not machine.holds(p, state) for p in self.model.of_kind(INVARIANT)) or machine.why_not(state, step):
@@ -328,53 +380,3 @@ def after_the_step(condition: Node) -> Node:
             return evolve(condition, body=after_the_step(body))
         case _:
             return condition
-
-
-class _Reader:
-    """Reads a state out of a z3 model, whose universes are finite."""
-
-    def __init__(self, words: Vocabulary, model: Any) -> None:
-        self._words, self._model = words, model
-        self._universe = {sort: self._elements(sort) for sort in words.model.schema.sorts}
-
-    def _elements(self, sort: SortType) -> list[Any]:
-        declared = self._words.sort(sort)
-        found = self._model.get_universe(declared) if self._model.num_sorts() else None
-        return list(found) if found else [z3.Const(f"only.{sort}", declared)]
-
-    def _value(self, kind: Type, term: Term) -> Value:
-        if isinstance(kind, MaybeType):
-            assert isinstance(term, Optional)
-            present = z3.is_true(self._model.eval(term.present, model_completion=True))
-            return self._index(kind.of, term.element) if present else None
-        if isinstance(kind, SortType):
-            return self._index(kind, term)
-        value = self._model.eval(term, model_completion=True)
-        if isinstance(kind, EnumType):
-            return str(value).rpartition(".")[2]
-        number = kind == NUMBER or isinstance(kind, StampType)
-        return int(value.as_long()) if number else bool(z3.is_true(value))
-
-    def _index(self, sort: SortType, term: Any) -> int:
-        elements = self._universe[sort]
-        value = self._model.eval(term, model_completion=True)
-        return next((i for i, e in enumerate(elements) if e.eq(value)), 0)
-
-    def state(self, without: frozenset[str]) -> State:
-        words = self._words
-        sizes = {sort.name: len(elements) for sort, elements in self._universe.items()}
-        limits = {
-            name: self._model.eval(words.limit(name), model_completion=True).as_long() for name in words.model.limits
-        }
-        instance = Instance.of(words.model, sizes=sizes, limits=limits, without=without)
-        rows = []
-        for function in words.model.schema.functions:
-            row = []
-            for arguments in instance.arguments(function):
-                places = tuple(self._universe[s][i] for s, i in zip(function.arguments, arguments, strict=True))
-                row.append(self._value(function.type, words.before(function.name, places)))
-            rows.append(tuple(row))
-        return State(instance, tuple(rows))
-
-    def arguments(self, action: Action, bindings: dict[Variable, Term]) -> tuple[Value, ...]:
-        return tuple(self._value(p.type, bindings[p]) for p in action.parameters)

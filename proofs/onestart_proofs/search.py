@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from attrs import define, field, frozen
 
+from onestart_model.execution import Machine
 from onestart_model.expression import RuleError
 from onestart_model.instance import FixedValues, Instance
 from onestart_model.rules import INVARIANT, REACHABLE, STEP, Property
@@ -173,8 +174,10 @@ class _Search:
 
     def run(self) -> Exploration:
         check_size(self._instance, symmetry=self._symmetry)
-        fixings = representatives(self._instance) if self._symmetry else self._instance.fixings()
+        fixings = representatives(self._instance) if self._symmetry else Machine(self._instance).fixings()
         components = [self._component(fixing) for fixing in fixings]
+        if not components:
+            raise RuleError("no choice of the instance's fixed functions is one that the model assumes")
         reason, open_ = "", list(range(len(components)))
         while open_ and not reason:
             try:

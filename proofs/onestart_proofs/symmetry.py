@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
+from onestart_model.execution import Machine
 from onestart_model.expression import MaybeType, RuleError, SortType, Value
 from onestart_model.instance import FixedValues, Instance, Row
 from onestart_model.rules import Model
@@ -85,7 +86,7 @@ def check_size(instance: Instance, *, symmetry: bool) -> None:
     for sort, size in instance.sizes.items():
         if size > MOST_ELEMENTS:
             raise RuleError(f"the instance is too large: {size} elements of {sort}; the most is {MOST_ELEMENTS}")
-    renamings = math.prod(math.factorial(n) for n in instance.sizes.values())
+    renamings = math.prod(_count_renamings(instance, sort) for sort in instance.sizes)
     if symmetry and renamings > MOST_PERMUTATIONS:
         raise RuleError(f"the instance is too large: {renamings} renamings of its elements; use fewer, or no symmetry")
     for action in instance.model.actions:
@@ -97,11 +98,46 @@ def check_size(instance: Instance, *, symmetry: bool) -> None:
         raise RuleError(f"the instance is too large: {choices} choices of its fixed functions; use fewer elements")
 
 
+def _count_renamings(instance: Instance, sort: SortType) -> int:
+    """Without a given function all elements are alike, and counting them would take as long as going through them."""
+    fixed = any(_is_about(instance, name, sort) for name in instance.fixed)
+    return len(_renamings(instance, sort)) if fixed else math.factorial(instance.sizes[sort])
+
+
 def permutations_of(instance: Instance) -> Iterator[Permutation]:
-    """Every renaming of the elements of all sorts."""
+    """Every renaming of the elements of all sorts that leaves what an instance has fixed of one sort as it is."""
     sorts = list(instance.sizes)
-    for rows in itertools.product(*(itertools.permutations(range(instance.sizes[sort])) for sort in sorts)):
+    for rows in itertools.product(*(_renamings(instance, sort) for sort in sorts)):
         yield dict(zip(sorts, rows, strict=True))
+
+
+def _renamings(instance: Instance, sort: SortType) -> list[tuple[int, ...]]:
+    """The permutations of a sort's elements; those that would change a given function of this sort alone are left out.
+
+    Built element by element, so that a given order of the elements leaves one at once.
+    """
+    given = [row for name, row in instance.fixed.items() if _is_about(instance, name, sort)]
+    partial: list[tuple[int, ...]] = [()]
+    size = instance.sizes[sort]
+    for _ in range(size):
+        longer = ((*done, image) for done in partial for image in range(size) if image not in done)
+        partial = [images for images in longer if all(_agrees(row, size, images) for row in given)]
+    return partial
+
+
+def _is_about(instance: Instance, name: str, sort: SortType) -> bool:
+    """A function that takes elements of this sort alone and gives none."""
+    function = instance.model.schema[name]
+    return set(function.arguments) == {sort} and not isinstance(function.type, SortType | MaybeType)
+
+
+def _agrees(row: Row, size: int, images: tuple[int, ...]) -> bool:
+    """Whether a function has the same values at the newest element and at its image, beside all the earlier ones."""
+    last = len(images) - 1
+    if len(row) == size:
+        return row[last] == row[images[last]]
+    pairs = [(i, last) for i in range(last + 1)] + [(last, i) for i in range(last)]
+    return all(row[i * size + j] == row[images[i] * size + images[j]] for i, j in pairs)
 
 
 def stabilizer(instance: Instance, fixing: FixedValues) -> Iterator[Permutation]:
@@ -112,9 +148,10 @@ def stabilizer(instance: Instance, fixing: FixedValues) -> Iterator[Permutation]
 def representatives(instance: Instance) -> Iterator[FixedValues]:
     """One choice of the fixed functions out of those that differ by a renaming."""
     seen: set[FixedValues] = set()
-    for fixing in instance.fixings():
+    permutations = list(permutations_of(instance))
+    for fixing in Machine(instance).fixings():
         if fixing not in seen:
-            seen.update(_renamed_fixing(instance, fixing, p) for p in permutations_of(instance))
+            seen.update(_renamed_fixing(instance, fixing, p) for p in permutations)
             yield fixing
 
 

@@ -94,7 +94,8 @@ def _broken_obligations(model: Model, protection: str, options: Options) -> tupl
 
     Only those over actions that mention the protection can have another outcome.
     """
-    whole, reduced = Prover(model, frozenset(), options), Prover(model, frozenset({protection}), options)
+    whole = Prover(model, frozenset(), options)
+    reduced = Prover(model, frozenset({protection}), options, doubtful=True)
     broken = []
     for prop, action in reduced.tasks(None):
         if action is not None and protection in action.protections:

@@ -37,7 +37,7 @@ class Visited:
 
     def rows(self, numbers: npt.NDArray[np.intp]) -> Words:
         """The states of these numbers."""
-        return self._states[:, numbers]
+        return np.ascontiguousarray(self._states[:, numbers])
 
     @property
     def bytes(self) -> int:

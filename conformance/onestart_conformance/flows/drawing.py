@@ -90,11 +90,7 @@ def draw(chance: random.Random, uses: frozenset[str] = frozenset()) -> Plan:
     """A plan. uses: kinds, fans and more without which what is looked for cannot show."""
     wanted = [kind for kind in KINDS if kind in uses]
     others = [kind for kind in KINDS if kind not in uses]
-    kinds = (
-        wanted
-        if SLOTS in uses
-        else wanted + chance.sample(others, chance.randint(1, 2) if wanted else chance.randint(2, 4))
-    )
+    kinds = wanted + chance.sample(others, chance.randint(1, 2) if wanted else chance.randint(2, 4))
     usual = [fan for fan in FANS if fan != "completed"] if chance.random() < 0.9 else list(FANS)
     how = Draw(
         chance,

@@ -15,6 +15,7 @@ from onestart.commands.flow_drive import NOT_NOW, Drive, Typed, names_of, tell
 from onestart.commands.flow_status import Status, page, row, status_of, typed_for
 from onestart.commands.options import check_lease, check_ledger, ledger_option
 from onestart.commands.wording import as_json, counted, plain
+from onestart.flow.definition import AGAIN, Again, Known
 from onestart.flow.errors import BadFlowError, DriverBusyError, FlowError, JournalError, WaitError
 from onestart.flow.flows import Flows, check_root
 from onestart.flow.identity import short
@@ -95,6 +96,34 @@ def answer(ledger: str, by: str, text: bool, root: str, wait: str, value: str) -
     return 0
 
 
+@flow.command(context_settings=DASHES)
+@ledger_option
+@click.option("--again", is_flag=True, help="It may be carried out again.")
+@click.option("--result", metavar="VALUE", help="What it came to; JSON or a text, as for `answer`.")
+@click.option("--failed", metavar="WHY", help="How it failed.")
+@click.option("--by", required=True, help="Who says so.")
+@click.option("--why", required=True, help="What makes you sure.")
+@click.argument("root", metavar="ID")
+@click.argument("step", metavar="STEP")
+def resolve(
+    ledger: str, again: bool, result: str | None, failed: str | None, by: str, why: str, root: str, step: str
+) -> int:
+    """Say what became of a step that was under way when its driver died.
+
+    Exactly one of --again, --result and --failed. It is kept on record, with who said so and why.
+    """
+    if again + (result is not None) + (failed is not None) != 1:
+        raise click.UsageError("say one thing: --again, --result VALUE or --failed WHY")
+    known = Known(None if result is None else _value(result), failed)
+    _on_record(ledger)
+    try:
+        found = asyncio.run(_resolve(ledger, root, step, AGAIN if again else known, by, why))
+    except (FlowError, LedgerUnavailableError) as error:
+        raise _unusable(error) from None
+    click.echo(f"{short(found)} of {plain(root)} is resolved; go on with  onestart flow resume")
+    return 0
+
+
 @flow.command()
 @ledger_option
 @json_option
@@ -167,6 +196,19 @@ async def _answer(ledger: str, root: str, wait: str, value: Any, by: str) -> str
     step = _whole(journal, wait)
     await flows.answer(root, step, value, by=by)
     return as_json(journal.waits[step].question)
+
+
+async def _resolve(ledger: str, root: str, step: str, resolution: Again | Known, by: str, why: str) -> str:
+    flows = Flows(ledger=JsonlLedger(ledger))
+    journal = await flows.status(root)
+    if journal is None:
+        raise WaitError(f"nothing is on record of the flow {plain(root)}")
+    found = [one for one in journal.index if step in (one, short(one))]
+    if len(found) > 1:
+        raise WaitError(f"{plain(step)} stands for {len(found)} steps; type the whole id: {', '.join(found)}")
+    whole = found[0] if found else step
+    await flows.resolve(root, whole, resolution, by=by, why=why)
+    return whole
 
 
 def _whole(journal: Journal, wait: str) -> str:

@@ -37,6 +37,11 @@ class Typed:
         """The command that answers a question."""
         return f"onestart flow answer{self.option} {shlex.quote(self.root)} {wait} VALUE"
 
+    def resolve(self, step: str) -> str:
+        """The command that says what became of a step."""
+        said = "--again | --result VALUE | --failed WHY"
+        return f"onestart flow resolve{self.option} {shlex.quote(self.root)} {step} --by NAME --why TEXT ({said})"
+
     def resume(self) -> str:
         """The command that goes on with the flow."""
         return f"onestart flow resume{self.option} {shlex.quote(self.place)} {shlex.quote(self.root)}"
@@ -139,10 +144,11 @@ def _tell_held(outcome: Outcome, typed: Typed) -> None:
     click.echo(
         f"{plain(outcome.root)} is held: nobody knows how far {counted(len(outcome.held), 'step')} got", err=True
     )
+    names = names_of(list(outcome.held))
     for step, why in outcome.held.items():
         click.echo(f"  {short(step)}: {plain(why, 1000)}", err=True)
-    click.echo('  find out; a worker with in_flight="again" or "ask" lets it go on, with', err=True)
-    click.echo(f"    {typed.resume()}", err=True)
+        click.echo(f"    {typed.resolve(names[step])}", err=True)
+    click.echo(f"  and then\n    {typed.resume()}", err=True)
 
 
 def names_of(steps: Sequence[str]) -> dict[str, str]:

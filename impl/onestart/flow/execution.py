@@ -111,7 +111,11 @@ class Execution:
 
     async def _submit(self, root: Root, step: Effect, call: Call) -> Answer:
         command = Command(
-            key=call.key, task=f"step:{call.key}", function=call.kind, payload=dict(step.spec), actor="flow"
+            key=call.key,
+            task=f"step:{call.key}",
+            function=call.kind,
+            payload={"step": step.id, "of": root.id, "spec": dict(step.spec)},
+            actor="flow",
         )
         for _ in range(PATIENCE):
             answer = await self.chain.submit(command)

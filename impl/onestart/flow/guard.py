@@ -39,16 +39,23 @@ class Asked:
 
 @define(eq=False)
 class Guard:
-    """Of one scope: the root's own steps, or those under a dispatch. holders: who holds an ordinal that is counted."""
+    """Of one scope: the root's own steps, or those under a dispatch. holders: who holds an ordinal that is counted.
+
+    reached: how many calls there were at least after a frontier, by the steps that are journaled there.
+    """
 
     journal: Journal
     latch: Latch
     scope: str = ""
     claimed: set[str] = field(factory=set)
     holders: dict[int, tuple[str, str]] = field(init=False)
+    reached: dict[str, int] = field(factory=dict)
     _alike: dict[tuple[str, str], deque[str]] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        for scope, after, ordinal in self.journal.places:
+            if scope == self.scope:
+                self.reached[after] = max(self.reached.get(after, 0), ordinal + 1)
         self.holders = dict(_holders(self.journal, self.scope))
         self._alike = _alike(self.journal, self.scope)
 
@@ -138,6 +145,9 @@ class Guard:
                 raise self._mismatch(
                     asked.id, f"before it the journal has {_counted(width)}, and this resume made {_counted(counts)}"
                 )
+            if counts[0] < self.reached.get(after, 0):
+                calls = f"{self.reached[after]} call{'s' if self.reached[after] != 1 else ''} at least"
+                raise self._mismatch(asked.id, f"before it the journal has {calls}, and this resume made {counts[0]}")
 
     def _check_spec(self, asked: Asked) -> None:
         wait = self.journal.waits.get(asked.step)
@@ -168,10 +178,18 @@ class Guard:
             held = self.journal.index.get(held.within)
 
     def _unclaimed(self) -> Iterator[str]:
-        for step in (*self.journal.index, *self.journal.waits):
+        for step in (*self.journal.index, *self.journal.waits, *self._unfinished()):
             parsed = parse(step)
             if parsed is not None and parsed.scope == self.scope and parsed.kind != MARKER and self._open(step):
                 yield step
+
+    def _unfinished(self) -> Iterator[str]:
+        """Dispatches of which only steps of their children are on record. Which of them are part of a hook that has its
+        verdict, and so is not run again, nobody knows.
+        """
+        hooks = [parse(hook) for hook in self.journal.verdicts]
+        if not any(hook is not None and hook.scope == self.scope for hook in hooks):
+            yield from sorted(self.journal.children - self.journal.index.keys())
 
 
 def _alike(journal: Journal, scope: str) -> dict[tuple[str, str], deque[str]]:

@@ -10,7 +10,7 @@ from rich.markup import escape
 from onestart_model.catalog import Entry
 from onestart_model.expression import RuleError, show
 from onestart_model.recording import Assign, Update
-from onestart_model.rules import INVARIANT, STEP, SYSTEM, Action, Property, Protection
+from onestart_model.rules import ASSUMPTION, INVARIANT, STEP, SYSTEM, Action, Property, Protection
 from onestart_proofs.commands.options import chosen_entry, model_option
 from onestart_proofs.induction import Options, prove, range_invariants
 from onestart_proofs.variants import ladder, without
@@ -25,7 +25,11 @@ def explain(name: str, model: str) -> None:
     """Say what an invariant, an action or a protection states, where it comes from, and what it rests on."""
     entry = chosen_entry(model)
     screen = Screen()
-    every: list[Action | Property | Protection] = [*entry.model.actions, *entry.model.properties]
+    every: list[Action | Property | Protection] = [
+        *entry.model.actions,
+        *entry.model.properties,
+        *entry.model.assumptions,
+    ]
     rules = {rule.name: rule for rule in [*every, *range_invariants(entry.model), *entry.model.protections]}
     match rules.get(name):
         case Action() as action:
@@ -79,6 +83,9 @@ def _property(screen: Screen, entry: Entry, prop: Property) -> None:
         verb = "does not speak of" if prop.kind == STEP else "may not use"
         screen.line(f"  {verb}: {', '.join(sorted(prop.without))}")
     screen.line(f"states  {escape(show(prop.condition))}")
+    if prop.kind == ASSUMPTION:
+        screen.line("taken for granted: no proof and no search looks at anything else")
+        return
     if prop.kind not in (INVARIANT, STEP):
         screen.line("shown by search:  onestart explore")
         return

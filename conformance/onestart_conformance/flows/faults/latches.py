@@ -137,7 +137,7 @@ def of_latches() -> list[Fault]:
             "latch-at-slot",
             "a step that waits for a slot is carried out after a refusal",
             lambda: [_at_slot(ALL)],
-            (SLOTS, "llm", "gather"),
+            (SLOTS, "llm"),
         ),
         (
             "latch-in-children",
