@@ -223,7 +223,7 @@ def _holders() -> Iterator[FlowRow]:
         "child-claims-ordinal",
         "dispatch-1--run-1 claims ordinal 1; prefix parsing",
         _edited((Call("dispatch", "child", body=(_run("C"),)),), (_run("Z"),), "start C"),
-        ("dispatches-hold",),
+        ("dispatches-hold", "journal-reached"),
         "CZ completed admits run-1, complete-2",
         f"C {REFUSED}",
     )
@@ -257,7 +257,7 @@ def _latches() -> Iterator[FlowRow]:
         "caught-refusal",
         "refusal stays latched through an author catch",
         _edited((_llm("L"),), (refused, _run("Y")), "done L"),
-        ("refusal-not-kept",),
+        ("latch-nowhere", "refusal-ends-attempt"),
         f"LY {REFUSED} admits run-2",
         f"L {REFUSED}",
     )

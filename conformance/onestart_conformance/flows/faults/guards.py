@@ -141,7 +141,7 @@ def of_guards() -> list[Fault]:
             "the completion marker may stand on a journaled ordinal",
             OWN_PLACE,
             ADMISSION,
-            lambda: _nothing("check_marker"),
+            lambda: [*_nothing("check_marker"), *_nothing("check_complete")],
             COUNTED,
             CHANGED,
             "dispatch",

@@ -83,7 +83,12 @@ def of_identities() -> list[Fault]:
         "stable-ids", "every step is counted in call order", ANY_ORDER, ORDER, _counted, STABLE, (CAUSAL, "gather")
     )
     others = (
-        ("unsorted-predecessors", "predecessors are hashed in the order of their results", _in_order_of_arrival, ()),
+        (
+            "unsorted-predecessors",
+            "predecessors are hashed in the order of their results",
+            _in_order_of_arrival,
+            ("gather", "llm"),
+        ),
         ("done-task-forgotten", "awaiting a task that is done already joins nothing", _done_task_forgotten, LATER),
         ("gathering-done-forgotten", "awaiting a gathering that is done joins nothing", _only_when_it_suspends, KEPT),
         ("one-count", "calls are counted together, whatever they come after", _one_count, ()),

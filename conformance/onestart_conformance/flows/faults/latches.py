@@ -97,8 +97,8 @@ def _in_children() -> list[Patch]:
     return [(Dispatch, "start", apart)]
 
 
-def _forgotten() -> list[Patch]:
-    return [(Latch, "refuse", lambda self, refusal: refusal)]
+def _nowhere() -> list[Patch]:
+    return [_at_declaration(ALL), _at_start(ALL), _at_slot(ALL)]
 
 
 def _unwoken() -> list[Patch]:
@@ -157,11 +157,11 @@ def of_latches() -> list[Fault]:
         for name, statement, patches, uses in latches
     ]
     kept = Fault(
-        "refusal-not-kept",
-        "a refusal is raised once and forgotten",
+        "latch-nowhere",
+        "a refusal is raised once, and nobody looks at the latch",
         NOTHING_AFTER,
         ADMISSION,
-        _forgotten,
+        _nowhere,
         "latch-at-declaration",
         (CHANGED, NESTED),
     )
