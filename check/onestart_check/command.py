@@ -9,8 +9,9 @@ from pathlib import Path
 import click
 
 from onestart_check.driven import Driven, drive, walks
+from onestart_check.flows import FlowsDriven, drive_flows, flow_walks, show_flows
 from onestart_check.summary import show_driven
-from onestart_conformance.faults import fault_named
+from onestart_conformance.hunts import any_fault
 from onestart_conformance.stories import Retold
 from onestart_model.catalog import CATALOG, PROFILES
 from onestart_model.chain import CHAIN
@@ -62,23 +63,23 @@ def check(
     keep_freed_memory()
     options = chosen_options(seed, resources)
     with processes() as pool:
-        walking = walks(profile, pool) if any(entry.model is CHAIN for entry in entries) else {}
+        chain, flows = (any(entry.model is model for entry in entries) for model in (CHAIN, FLOWS))
+        walking = walks(profile, pool) if chain else {}
+        flows_walking = flow_walks(profile, pool) if flows else {}
         pending = [removals(entry, options=options, pool=pool) for entry in entries]
         evidences = [gather(entry, profile=profile, options=options, phase=screen.phase) for entry in entries]
         for evidence, variants in zip(evidences, pending, strict=True):
             conclude(evidence, variants, screen.phase)
-        driven = {
-            evidence.entry.model.name: drive(
-                evidence, walking, profile=profile, seed=seed, phase=screen.phase, pool=pool
-            )
-            for evidence in evidences
-            if evidence.entry.model is CHAIN
-        }
+        driven: dict[str, Driven | FlowsDriven] = {}
+        for evidence in (e for e in evidences if e.entry.model is CHAIN):
+            driven[CHAIN.name] = drive(evidence, walking, profile=profile, seed=seed, phase=screen.phase, pool=pool)
+        if flows:
+            driven[FLOWS.name] = drive_flows(flows_walking, profile=profile, seed=seed, phase=screen.phase, pool=pool)
     claims = [claim for evidence in evidences for claim in evidence.claims]
     claims += [claim for one in driven.values() for claim in one.claims]
     stories = [v.story for evidence in evidences for v in evidence.variants if v.story is not None]
     traces = [trace for evidence in evidences for trace in evidence.traces]
-    traces += [trace for one in driven.values() for trace in one.traces]
+    traces += [trace for one in driven.values() if isinstance(one, Driven) for trace in one.traces]
     written = save_traces(save, [*traces, *stories])
     for evidence in evidences:
         _show(screen, evidence, driven.get(evidence.entry.model.name))
@@ -90,28 +91,35 @@ def check(
     ctx.exit(overall(claims).value)
 
 
-def _claims(evidence: Evidence, driven: Mapping[str, Driven]) -> list[Claim]:
+def _claims(evidence: Evidence, driven: Mapping[str, Driven | FlowsDriven]) -> list[Claim]:
     """Of a model, and of the library that it is the model of."""
     library = driven.get(evidence.entry.model.name)
     return [*evidence.claims, *(library.claims if library is not None else ())]
 
 
-def _show(screen: Screen, evidence: Evidence, driven: Driven | None) -> None:
+def _show(screen: Screen, evidence: Evidence, library: Driven | FlowsDriven | None) -> None:
+    driven = library if isinstance(library, Driven) else None
     screen.line()
     screen.line(f"[bold]{evidence.entry.model.name}[/bold]")
-    _show_promises(screen, evidence, driven)
+    _show_promises(screen, evidence, library)
     _show_possibilities(screen, evidence)
     _show_protections(screen, evidence, driven)
     _show_instances(screen, evidence)
     if driven is not None:
         show_driven(screen, driven)
+    if isinstance(library, FlowsDriven):
+        show_flows(screen, library)
     _show_vacuity(screen, evidence)
     for trace in evidence.traces[:1]:
         screen.story(trace)
 
 
 def _close(
-    screen: Screen, evidences: list[Evidence], driven: Mapping[str, Driven], written: list[Path], seed: int
+    screen: Screen,
+    evidences: list[Evidence],
+    driven: Mapping[str, Driven | FlowsDriven],
+    written: list[Path],
+    seed: int,
 ) -> None:
     screen.line()
     for evidence in evidences:
@@ -131,7 +139,7 @@ def _cell(claim: Claim | None, text: str | None = None) -> str:
     return "" if claim is None else colored(claim.verdict, text or f"{claim.verdict}, {claim.detail}")
 
 
-def _show_promises(screen: Screen, evidence: Evidence, driven: Driven | None) -> None:
+def _show_promises(screen: Screen, evidence: Evidence, library: Driven | FlowsDriven | None) -> None:
     rows, lemmas = [], []
     for prop in evidence.entry.model.of_kind(INVARIANT, STEP):
         proved = _claim(evidence, prop.name, "induction")
@@ -140,7 +148,7 @@ def _show_promises(screen: Screen, evidence: Evidence, driven: Driven | None) ->
             lemmas += [c for c in (proved, *enumerated) if c is not None]
             continue
         cells = [_cell(c, str(c.verdict)) if c else "" for c in enumerated]
-        rows.append((prop.name, prop.layer, _cell(proved), *cells, *_driven_cell(driven, prop.name)))
+        rows.append((prop.name, prop.layer, _cell(proved), *cells, *_driven_cell(library, prop.name)))
     verdict = overall(lemmas)
     count = len({c.subject for c in lemmas})
     rows.append(
@@ -149,21 +157,21 @@ def _show_promises(screen: Screen, evidence: Evidence, driven: Driven | None) ->
             "",
             colored(verdict),
             *([""] * len(evidence.enumerated)),
-            *([""] if driven else []),
+            *([""] if library else []),
         )
     )
-    driven_column = ("the library",) if driven else ()
+    driven_column = ("the library",) if library else ()
     columns = ("promise", "layer", "all sizes", *(e.standard.name for e in evidence.enumerated), *driven_column)
     screen.table("What holds in every state, or of every step", columns, rows)
 
 
-def _driven_cell(driven: Driven | None, promise: str) -> tuple[str, ...]:
+def _driven_cell(library: Driven | FlowsDriven | None, promise: str) -> tuple[str, ...]:
     """What drives say of a promise: how many runs kept it, and how many faults that put it at stake were found."""
-    if driven is None or driven.random is None:
+    if library is None or library.random is None:
         return ()
-    hunts = [hunt for hunt in driven.hunts if fault_named(hunt.fault).promise == promise]
-    objection = driven.random.run.objection if driven.random.run else None
-    kept = f"{driven.random.tally.examples:,} runs"
+    hunts = [hunt for hunt in library.hunts if any_fault(hunt.fault).promise == promise]
+    kept = f"{library.random.tally.examples:,} runs"
+    objection = library.random.objection
     if objection is not None:
         kept = colored(Verdict.REFUTED, f"{objection.oracle} objects")
     caught = f", {sum(h.caught for h in hunts)} of {len(hunts)} faults" if hunts else ""

@@ -8,11 +8,9 @@ from contextlib import AbstractContextManager
 
 from attrs import define, field, frozen
 
-from onestart_check.flows import FlowsDriven, drive_flows, flow_walks
 from onestart_conformance.campaign import Campaign, campaign
 from onestart_conformance.coverage import Coverage, of_tally
 from onestart_conformance.faults import FAULTS
-from onestart_conformance.flows.faults import FLOW_FAULTS
 from onestart_conformance.hunts import Hunt, hunt_all
 from onestart_conformance.rules import Rules
 from onestart_conformance.scenarios import run_all
@@ -31,22 +29,18 @@ Phase = Callable[[str], AbstractContextManager[Callable[[str, float | None], Non
 
 @frozen
 class Effort:
-    """How much of it a profile asks for. examples: random runs. hunts: random runs for each fault, 0 for no hunts.
-
-    flows: random runs of flows.
-    """
+    """How much of it a profile asks for. examples: random runs. hunts: random runs for each fault, 0 for no hunts."""
 
     examples: int
     moves: int
     hunts: int
     systematic: int = 0
-    flows: int = 200
 
 
 EFFORTS: Mapping[str, Effort] = {
     "quick": Effort(examples=100, moves=5_000, hunts=0),
-    "standard": Effort(examples=400, moves=25_000, hunts=2_000, flows=1_000),
-    "deep": Effort(examples=20_000, moves=300_000, hunts=2_000, systematic=20_000, flows=20_000),
+    "standard": Effort(examples=400, moves=25_000, hunts=2_000),
+    "deep": Effort(examples=20_000, moves=300_000, hunts=2_000, systematic=20_000),
 }
 
 
@@ -60,7 +54,6 @@ class Driven:
     walks: list[tuple[Bound, Walked]] = field(factory=list)
     followed: dict[str, Retold] = field(factory=dict)
     hunts: list[Hunt] = field(factory=list)
-    flows: FlowsDriven = field(factory=FlowsDriven)
     claims: list[Claim] = field(factory=list)
     traces: list[Counterexample] = field(factory=list)
 
@@ -77,8 +70,7 @@ def drive(
 ) -> Driven:
     """Everything that a profile asks for. The same seed gives the same runs. walking: the systematic drives."""
     effort, driven = EFFORTS[profile], Driven()
-    names = [*FAULTS, *FLOW_FAULTS] if effort.hunts else []
-    flow_walking = flow_walks(profile, pool)
+    names = list(FAULTS) if effort.hunts else []
     hunts = hunt_all(names, seed=seed, examples=effort.hunts, moves=effort.systematic, pool=pool)
     with phase("published rows") as tell:
         driven.rows = run_all()
@@ -87,11 +79,10 @@ def drive(
     _random(driven, effort.examples, seed, phase)
     for name, walk in walking.items():
         _walked(driven, bound_named(name), walk, phase)
-    driven.flows = drive_flows(flow_walking, examples=effort.flows, seed=seed, phase=phase)
-    driven.claims += driven.flows.claims
     if effort.hunts:
         _follow(driven, evidence, phase)
-        _hunted(driven, hunts, seed, phase)
+        driven.hunts = hunted(hunts, len(names), seed, phase)
+        driven.claims += map(hunt_claim, driven.hunts)
     return driven
 
 
@@ -146,12 +137,18 @@ def _follow(driven: Driven, evidence: Evidence, phase: Phase) -> None:
             driven.claims.append(Claim(variant.protection, "trace on the library", variant.scope, verdict, detail))
 
 
-def _hunted(driven: Driven, hunts: Iterator[Hunt], seed: int, phase: Phase) -> None:
-    total = len(FAULTS) + len(FLOW_FAULTS)
+def hunted(hunts: Iterator[Hunt], total: int, seed: int, phase: Phase) -> list[Hunt]:
+    """What came of looking for each of the seeded faults."""
+    done: list[Hunt] = []
     with phase(f"seeded faults, seed {seed}") as tell:
-        for number, hunt in enumerate(hunts, 1):
-            driven.hunts.append(hunt)
-            tell(f"{number} of {total}: {hunt.fault}", number / total)
-            verdict = Verdict.PROVED if hunt.caught else Verdict.REFUTED
-            detail = f"after {hunt.examples} runs" if hunt.caught else f"not within {hunt.examples} runs"
-            driven.claims.append(Claim(hunt.fault, "seeded fault", "the library, random drive", verdict, detail))
+        for hunt in hunts:
+            done.append(hunt)
+            tell(f"{len(done)} of {total}: {hunt.fault}", len(done) / total)
+    return done
+
+
+def hunt_claim(hunt: Hunt) -> Claim:
+    """That a fault is caught by its oracle."""
+    verdict = Verdict.PROVED if hunt.caught else Verdict.REFUTED
+    detail = f"after {hunt.examples} runs" if hunt.caught else f"not within {hunt.examples} runs"
+    return Claim(hunt.fault, "seeded fault", "the library, random drive", verdict, detail)

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Executor, Future
-from contextlib import AbstractContextManager
 
 from attrs import define, field
 from rich.markup import escape
 
+from onestart_check.driven import Phase, hunt_claim, hunted
+from onestart_conformance.commands.faults import show_hunts
 from onestart_conformance.flows.campaign import FlowCampaign, flow_campaign
+from onestart_conformance.flows.faults import FLOW_FAULTS
 from onestart_conformance.flows.rows import ROWS, Played, play_row
 from onestart_conformance.flows.shapes import SHAPES, Shaped, play_shape
 from onestart_conformance.flows.systematic import BOUNDS, FlowWalk, flow_bound, walk_flow
+from onestart_conformance.hunts import Hunt, hunt_all
 from onestart_model.catalog import PROFILES
 from onestart_report.claims import Claim
 from onestart_report.screen import Screen, colored
 from onestart_report.verdict import Verdict
 
-Phase = Callable[[str], AbstractContextManager[Callable[[str, float | None], None]]]
 Walking = Mapping[tuple[str, int], Future[FlowWalk]]
 
 LIBRARY = "flows of the library"
+EXAMPLES = {"quick": 200, "standard": 1_000, "deep": 20_000}
+HUNTED = 2_000  # random runs for each fault
 
 
 @define
@@ -32,6 +36,7 @@ class FlowsDriven:
     shapes: list[Shaped] = field(factory=list)
     random: FlowCampaign | None = None
     walks: dict[tuple[str, int], FlowWalk] = field(factory=dict)
+    hunts: list[Hunt] = field(factory=list)
     claims: list[Claim] = field(factory=list)
 
 
@@ -48,9 +53,11 @@ def _walk(name: str, version: int) -> FlowWalk:
     return walk
 
 
-def drive_flows(walking: Walking, *, examples: int, seed: int, phase: Phase) -> FlowsDriven:
+def drive_flows(walking: Walking, *, profile: str, seed: int, phase: Phase, pool: Executor) -> FlowsDriven:
     """All of it. The same seed gives the same runs. walking: the systematic drives."""
-    driven = FlowsDriven()
+    driven, examples = FlowsDriven(), EXAMPLES[profile]
+    names = [] if profile == "quick" else list(FLOW_FAULTS)
+    hunts = hunt_all(names, seed=seed, examples=HUNTED, pool=pool)
     with phase("published rows and reported shapes of flows") as tell:
         driven.rows = [play_row(row) for row in ROWS.values()]
         driven.shapes = [play_shape(shape) for shape in SHAPES.values()]
@@ -69,6 +76,9 @@ def drive_flows(walking: Walking, *, examples: int, seed: int, phase: Phase) -> 
             tell(f"{done.runs:,} runs, {done.places:,} places to die", None)
         detail = done.objected or f"{done.runs:,} runs, none left"
         driven.claims.append(_claim(f"{name} {version}", "systematic drive", detail, done.complete))
+    if names:
+        driven.hunts = hunted(hunts, len(names), seed, phase)
+        driven.claims += map(hunt_claim, driven.hunts)
     return driven
 
 
@@ -92,6 +102,9 @@ def show_flows(screen: Screen, driven: FlowsDriven) -> None:
         rows.append(("random", "2, 3", "all kinds, changed flows", "", "", f"{driven.random.tally.examples:,}", ""))
     columns = ("flows", "ids", "scope", "first orders", "places to die", "runs", "left")
     screen.table("What was driven of flows", columns, rows)
+    if driven.hunts:
+        show_hunts(screen, driven.hunts, systematic=False)
+        screen.line()
     for claim in driven.claims:
         if claim.verdict is not Verdict.PROVED:
             screen.line(f"{colored(claim.verdict)}: {escape(claim.subject)}: {escape(claim.detail)}")

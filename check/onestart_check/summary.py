@@ -5,7 +5,6 @@ from __future__ import annotations
 from rich.markup import escape
 
 from onestart_check.driven import Driven
-from onestart_check.flows import show_flows
 from onestart_conformance.commands.faults import show_hunts
 from onestart_conformance.coverage import Coverage
 from onestart_report.screen import Screen, colored
@@ -33,7 +32,6 @@ def show_driven(screen: Screen, driven: Driven) -> None:
             screen.line(f"{colored(Verdict.REFUTED)}: {bound.name}: {escape(str(walked.objection))}")
     if driven.random is not None and driven.random.run is not None:
         screen.line(f"{colored(Verdict.REFUTED)}: random: {escape(str(driven.random.run.objection))}")
-    show_flows(screen, driven.flows)
     if driven.hunts:
         show_hunts(screen, driven.hunts, systematic=any(hunt.moves for hunt in driven.hunts))
         screen.line()

@@ -46,6 +46,11 @@ class Campaign:
     instance: Instance
     others: Counter[str]
 
+    @property
+    def objection(self) -> Objection | None:
+        """What a judge objects to, if one does."""
+        return self.run.objection if self.run is not None else None
+
 
 def campaign(
     rules: Rules, *, fault: Fault | None = None, number: int = 0, examples: int = EXAMPLES, report: Report = nothing

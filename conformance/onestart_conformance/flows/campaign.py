@@ -15,6 +15,7 @@ from onestart_conformance.flows.drawing import draw
 from onestart_conformance.flows.run import examined
 from onestart_conformance.flows.shrinking import shrink
 from onestart_conformance.flows.world import World
+from onestart_conformance.judgement import Objection
 from onestart_conformance.machine import ObjectedError, chances
 
 EXAMPLES = 2000
@@ -51,6 +52,11 @@ class FlowCampaign:
     tally: Tally
     world: World | None
     others: Counter[str]
+
+    @property
+    def objection(self) -> Objection | None:
+        """What a judge objects to, if one does."""
+        return self.world.objection if self.world is not None else None
 
 
 def flow_campaign(
