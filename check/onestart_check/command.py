@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from onestart_check.driven import Driven, drive, walks
-from onestart_check.flows import FlowsDriven, drive_flows, flow_walks, show_flows
+from onestart_check.driven import Driven, drive, drive_without, walks
+from onestart_check.flows import FlowsDriven, drive_faults_of_flows, drive_flows, flow_walks, show_flows
 from onestart_check.summary import show_driven
 from onestart_conformance.hunts import any_fault
 from onestart_conformance.stories import Retold
@@ -68,13 +68,18 @@ def check(
         flows_walking = flow_walks(profile, pool) if flows else {}
         pending = [removals(entry, options=options, pool=pool) for entry in entries]
         evidences = [gather(entry, profile=profile, options=options, phase=screen.phase) for entry in entries]
+        driven: dict[str, Driven | FlowsDriven] = {}
+        if chain:
+            driven[CHAIN.name] = drive(walking, profile=profile, seed=seed, phase=screen.phase)
+        if flows:
+            driven[FLOWS.name] = drive_flows(flows_walking, profile=profile, seed=seed, phase=screen.phase)
         for evidence, variants in zip(evidences, pending, strict=True):
             conclude(evidence, variants, screen.phase)
-        driven: dict[str, Driven | FlowsDriven] = {}
-        for evidence in (e for e in evidences if e.entry.model is CHAIN):
-            driven[CHAIN.name] = drive(evidence, walking, profile=profile, seed=seed, phase=screen.phase, pool=pool)
-        if flows:
-            driven[FLOWS.name] = drive_flows(flows_walking, profile=profile, seed=seed, phase=screen.phase, pool=pool)
+            library = driven.get(evidence.entry.model.name)
+            if isinstance(library, Driven):
+                drive_without(library, evidence, profile=profile, seed=seed, phase=screen.phase, pool=pool)
+            elif isinstance(library, FlowsDriven):
+                drive_faults_of_flows(library, profile=profile, seed=seed, phase=screen.phase, pool=pool)
     claims = [claim for evidence in evidences for claim in evidence.claims]
     claims += [claim for one in driven.values() for claim in one.claims]
     stories = [v.story for evidence in evidences for v in evidence.variants if v.story is not None]

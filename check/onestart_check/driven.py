@@ -65,25 +65,29 @@ def walks(profile: str, pool: Executor) -> dict[str, Future[Walked]]:
     return {bound.name: pool.submit(walked, bound.name, effort.moves) for bound in bounds}
 
 
-def drive(
-    evidence: Evidence, walking: Mapping[str, Future[Walked]], *, profile: str, seed: int, phase: Phase, pool: Executor
-) -> Driven:
-    """Everything that a profile asks for. The same seed gives the same runs. walking: the systematic drives."""
-    effort, driven = EFFORTS[profile], Driven()
-    names = list(FAULTS) if effort.hunts else []
-    hunts = hunt_all(names, seed=seed, examples=effort.hunts, moves=effort.systematic, pool=pool)
+def drive(walking: Mapping[str, Future[Walked]], *, profile: str, seed: int, phase: Phase) -> Driven:
+    """Published rows and drives. The same seed gives the same runs. walking: the systematic drives."""
+    driven = Driven()
     with phase("published rows") as tell:
         driven.rows = run_all()
         tell(f"{len(driven.rows)} rows, as published and as shipped", 1.0)
     driven.claims += [_row_claim(row) for row in driven.rows]
-    _random(driven, effort.examples, seed, phase)
+    _random(driven, EFFORTS[profile].examples, seed, phase)
     for name, walk in walking.items():
         _walked(driven, bound_named(name), walk, phase)
-    if effort.hunts:
-        _follow(driven, evidence, phase)
-        driven.hunts = hunted(hunts, len(names), seed, phase)
-        driven.claims += map(hunt_claim, driven.hunts)
     return driven
+
+
+def drive_without(driven: Driven, evidence: Evidence, *, profile: str, seed: int, phase: Phase, pool: Executor) -> None:
+    """The library without its protections: as the model's traces say, and with each seeded fault."""
+    effort = EFFORTS[profile]
+    if not effort.hunts:
+        return
+    names = list(FAULTS)
+    hunts = hunt_all(names, seed=seed, examples=effort.hunts, moves=effort.systematic, pool=pool)
+    _follow(driven, evidence, phase)
+    driven.hunts = hunted(hunts, len(names), seed, phase)
+    driven.claims += map(hunt_claim, driven.hunts)
 
 
 def _row_claim(row: Row) -> Claim:

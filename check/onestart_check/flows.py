@@ -53,11 +53,9 @@ def _walk(name: str, version: int) -> FlowWalk:
     return walk
 
 
-def drive_flows(walking: Walking, *, profile: str, seed: int, phase: Phase, pool: Executor) -> FlowsDriven:
-    """All of it. The same seed gives the same runs. walking: the systematic drives."""
+def drive_flows(walking: Walking, *, profile: str, seed: int, phase: Phase) -> FlowsDriven:
+    """Rows, shapes and drives. The same seed gives the same runs. walking: the systematic drives."""
     driven, examples = FlowsDriven(), EXAMPLES[profile]
-    names = [] if profile == "quick" else list(FLOW_FAULTS)
-    hunts = hunt_all(names, seed=seed, examples=HUNTED, pool=pool)
     with phase("published rows and reported shapes of flows") as tell:
         driven.rows = [play_row(row) for row in ROWS.values()]
         driven.shapes = [play_shape(shape) for shape in SHAPES.values()]
@@ -76,10 +74,15 @@ def drive_flows(walking: Walking, *, profile: str, seed: int, phase: Phase, pool
             tell(f"{done.runs:,} runs, {done.places:,} places to die", None)
         detail = done.objected or f"{done.runs:,} runs, none left"
         driven.claims.append(_claim(f"{name} {version}", "systematic drive", detail, done.complete))
-    if names:
-        driven.hunts = hunted(hunts, len(names), seed, phase)
-        driven.claims += map(hunt_claim, driven.hunts)
     return driven
+
+
+def drive_faults_of_flows(driven: FlowsDriven, *, profile: str, seed: int, phase: Phase, pool: Executor) -> None:
+    """Flows with each seeded fault."""
+    if profile != "quick":
+        hunts = hunt_all(list(FLOW_FAULTS), seed=seed, examples=HUNTED, pool=pool)
+        driven.hunts = hunted(hunts, len(FLOW_FAULTS), seed, phase)
+        driven.claims += map(hunt_claim, driven.hunts)
 
 
 def _claim(subject: str, method: str, detail: str, holds: bool) -> Claim:
