@@ -599,6 +599,23 @@ async def _judge(f: Handle, given: Any) -> None:
     return None
 
 
+def test_a_busy_loop_keeps_its_lease() -> None:
+    """Timers come late where thousands of branches run in one round, so the lease is renewed with what is recorded."""
+    world = World()
+    clock = world.clock
+
+    async def long_round(call: Call) -> str:
+        clock.seconds += 12
+        return "done"
+
+    @flow
+    async def body(f: Handle) -> Any:
+        return await asyncio.gather(*(f.llm(f"item {n}") for n in range(12)))
+
+    world.workers = {"llm": Worker(long_round)}
+    assert completed(world.run(body)) == ["done"] * 12
+
+
 def test_the_lease_is_given_back() -> None:
     """So that the next attempt need not wait."""
     world = World()

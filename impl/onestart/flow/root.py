@@ -8,6 +8,7 @@ from asyncio import AbstractEventLoop, Semaphore
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import Context
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from attrs import define, field
@@ -44,8 +45,8 @@ class Root:
     """journal: what earlier attempts have left, None in the first one. strand: the driver's, with its lease's token.
 
     withheld: steps that wait for a journaled one to be reached that asks for the same. parked: questions without an
-    answer, by step. held: steps of which nobody knows how far they got, and why. over: the
-    flow has been refused, or there is nothing left to do in it but to wait for somebody outside.
+    answer, by step. due: when the lease is to be renewed. held: steps of which nobody knows how far they got, and why.
+    over: the flow has been refused, or there is nothing left to do in it but to wait for somebody outside.
     """
 
     id: str
@@ -62,12 +63,16 @@ class Root:
     held: dict[str, str] = field(factory=dict)
     tasks: set[FlowTask] = field(factory=set)
     busy: set[asyncio.Task[Any]] = field(factory=set)
+    due: float = field(init=False)
     over: asyncio.Event = field(factory=asyncio.Event)
     stirred: asyncio.Event = field(factory=asyncio.Event)
     replays: int = 0
     withheld: dict[str, tuple[Asked, Guard, asyncio.Future[None]]] = field(factory=dict)
     _slots: dict[str, Semaphore] = field(factory=dict)
     _looking: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        self.due = self.outside.clock.now() + self.outside.lease_seconds / 3
 
     @property
     def causal(self) -> bool:
@@ -146,6 +151,7 @@ class Root:
 
     async def append(self, what: str, step: str, body: dict[str, Any]) -> None:
         """Record an entry. Raises LeaseLostError, with nothing recorded, if another driver has taken over."""
+        await self._keep_lease()
         entry = Entry(self.id, self.strand.task, what, step, self.strand.token, body)
 
         def decide(view: View) -> Decision[bool]:
@@ -156,8 +162,16 @@ class Root:
         if not await self.outside.step(self.strand, decide):
             raise self._lost()
 
+    async def _keep_lease(self) -> None:
+        """Renew the lease if it is time: a loop that is busy for long gets to its timers late."""
+        now = self.outside.clock.now()
+        if now >= self.due:
+            self.due = now + self.outside.lease_seconds / 3
+            await self.outside.step(self.strand, partial(leases.renew, strand=self.strand, outside=self.outside))
+
     async def check_lease(self) -> None:
         """Raises LeaseLostError if another driver has taken over."""
+        await self._keep_lease()
 
         def decide(view: View) -> Decision[bool]:
             return Decision(leases.holds(view, strand=self.strand, outside=self.outside))
