@@ -27,6 +27,7 @@ from onestart_report.pool import processes
 from onestart_report.screen import Screen, colored
 from onestart_report.verdict import Verdict
 
+MOST_COLUMNS = 4  # of instances, in a table that people can read
 DEFAULT = (CHAIN.name, FLOWS.name)
 KNOWN = ", ".join(entry.model.name for entry in CATALOG)
 
@@ -146,13 +147,15 @@ def _cell(claim: Claim | None, text: str | None = None) -> str:
 
 def _show_promises(screen: Screen, evidence: Evidence, library: Driven | FlowsDriven | None) -> None:
     rows, lemmas = [], []
+    names = tuple(e.standard.name for e in evidence.enumerated)
+    instances = names if len(names) <= MOST_COLUMNS else (f"{len(names)} instances",)
     for prop in evidence.entry.model.of_kind(INVARIANT, STEP):
         proved = _claim(evidence, prop.name, "induction")
         enumerated = [_claim(evidence, prop.name, "enumeration", e.scope) for e in evidence.enumerated]
         if prop.supporting:
             lemmas += [c for c in (proved, *enumerated) if c is not None]
             continue
-        cells = [_cell(c, str(c.verdict)) if c else "" for c in enumerated]
+        cells = _enumerated_cells(enumerated)
         rows.append((prop.name, prop.layer, _cell(proved), *cells, *_driven_cell(library, prop.name)))
     verdict = overall(lemmas)
     count = len({c.subject for c in lemmas})
@@ -161,13 +164,22 @@ def _show_promises(screen: Screen, evidence: Evidence, library: Driven | FlowsDr
             f"{count} supporting invariant{'s' if count != 1 else ''}",
             "",
             colored(verdict),
-            *([""] * len(evidence.enumerated)),
+            *([""] * len(instances)),
             *([""] if library else []),
         )
     )
     driven_column = ("the library",) if library else ()
-    columns = ("promise", "layer", "all sizes", *(e.standard.name for e in evidence.enumerated), *driven_column)
+    columns = ("promise", "layer", "all sizes", *instances, *driven_column)
     screen.table("What holds in every state, or of every step", columns, rows)
+
+
+def _enumerated_cells(claims: list[Claim | None]) -> list[str]:
+    """A cell for each instance, or one for all of them if there are many."""
+    if len(claims) <= MOST_COLUMNS:
+        return [_cell(c, str(c.verdict)) if c else "" for c in claims]
+    verdict = overall([claim for claim in claims if claim is not None])
+    agreeing = sum(claim is not None and claim.verdict is verdict for claim in claims)
+    return [colored(verdict, str(verdict) if agreeing == len(claims) else f"{verdict} in {agreeing}")]
 
 
 def _driven_cell(library: Driven | FlowsDriven | None, promise: str) -> tuple[str, ...]:
