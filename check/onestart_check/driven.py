@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, Future
-from contextlib import AbstractContextManager
 
 from attrs import define, field, frozen
 
@@ -20,11 +19,9 @@ from onestart_conformance.stories import Retold, retell, story
 from onestart_conformance.walks import Walked, walked
 from onestart_model.catalog import PROFILES
 from onestart_model.counterexample import Counterexample
-from onestart_proofs.evidence import Evidence
+from onestart_proofs.evidence import Evidence, Phase
 from onestart_report.claims import Claim
 from onestart_report.verdict import Verdict
-
-Phase = Callable[[str], AbstractContextManager[Callable[[str, float | None], None]]]
 
 
 @frozen

@@ -8,7 +8,7 @@ from concurrent.futures import Executor, Future
 from attrs import define, field
 from rich.markup import escape
 
-from onestart_check.driven import Phase, hunt_claim, hunted
+from onestart_check.driven import hunt_claim, hunted
 from onestart_conformance.commands.faults import show_hunts
 from onestart_conformance.flows.campaign import FlowCampaign, flow_campaign
 from onestart_conformance.flows.faults import FLOW_FAULTS
@@ -17,6 +17,7 @@ from onestart_conformance.flows.shapes import SHAPES, Shaped, play_shape
 from onestart_conformance.flows.systematic import BOUNDS, FlowWalk, flow_bound, walk_flow
 from onestart_conformance.hunts import Hunt, hunt_all
 from onestart_model.catalog import PROFILES
+from onestart_proofs.evidence import Phase
 from onestart_report.claims import Claim
 from onestart_report.screen import Screen, colored
 from onestart_report.verdict import Verdict

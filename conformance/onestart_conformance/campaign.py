@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Callable
 
 from attrs import evolve, frozen
-from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from onestart_conformance.choices import SWARMED, Allowed, kind_of
 from onestart_conformance.collector import seldom_collecting
 from onestart_conformance.faults.fault import Fault, seeded
 from onestart_conformance.judgement import Objection
-from onestart_conformance.machine import ObjectedError, Tally, chances, draws, drive, swarm
+from onestart_conformance.machine import ObjectedError, Tally, draws, drive, random_runs, swarm
 from onestart_conformance.rules import Rules
 from onestart_conformance.runs import Run, same, shrink
 from onestart_model.instance import Instance
@@ -62,16 +61,7 @@ def campaign(
     tally, others = Tally(), Counter[str]()
     uses = frozenset(fault.uses if fault else ())
 
-    @seed(number)
-    @settings(
-        max_examples=examples,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-        report_multiple_bugs=False,
-    )
-    @given(chances())
+    @random_runs(number, examples)
     def run(chance: random.Random) -> None:
         allowed = evolve(swarm(chance, uses), careless=fault is not None and fault.careless)
         try:

@@ -1,6 +1,6 @@
-"""The garbage collector during a drive: worlds are many, short-lived and full of cycles.
+"""The garbage collector where much is made and little is left: drives of many worlds, event logs of any length.
 
-With Python's own thresholds a fifth of a drive's time goes to looking for cycles among what is still in use.
+With Python's own thresholds a fifth of the time goes to looking for cycles among what is still in use.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def seldom_collecting() -> Iterator[None]:
         yield
         return
     gc.freeze()
-    gc.set_threshold(OBJECTS, *before[1:])
+    gc.set_threshold(OBJECTS, 50, 50)
     try:
         yield
     finally:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from attrs import define, field
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from onestart_conformance.choices import SWARMED, Allowed, moves
@@ -62,6 +63,24 @@ def chances() -> st.SearchStrategy[random.Random]:
     """
     bits = st.lists(st.booleans(), min_size=BITS, max_size=BITS)
     return bits.map(lambda drawn: random.Random(sum(1 << n for n, bit in enumerate(drawn) if bit)))  # noqa: S311
+
+
+def random_runs(number: int, examples: int) -> Callable[[Callable[[random.Random], None]], Callable[[], None]]:
+    """Run a function with so many chances, drawn from the seed, up to the first that raises; nothing is shrunk."""
+
+    def decorate(run: Callable[[random.Random], None]) -> Callable[[], None]:
+        chosen = settings(
+            max_examples=examples,
+            deadline=None,
+            database=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+            report_multiple_bugs=False,
+        )
+        drawn: Callable[[], None] = seed(number)(chosen(given(chances())(run)))
+        return drawn
+
+    return decorate
 
 
 def swarm(chance: random.Random, uses: frozenset[str]) -> Allowed:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from rich.markup import escape
 
 from onestart import Event
 from onestart.eventlog import EventLogError
+from onestart_conformance.collector import seldom_collecting
 from onestart_conformance.trace_book import BookError
 from onestart_conformance.trace_log import Misfit, Progress, Report, check
 from onestart_conformance.trace_scene import ASSUMED, INFERRED
@@ -41,7 +40,7 @@ def trace(ctx: click.Context, logs: tuple[str, ...], save: str | None, as_json: 
     _check_paths(logs)
     screen = Screen(quiet=as_json)
     try:
-        with _rare_collections():
+        with seldom_collecting():
             report, story = _followed(screen, logs)
     except (EventLogError, BookError) as error:
         raise click.UsageError(str(error)) from None
@@ -51,17 +50,6 @@ def trace(ctx: click.Context, logs: tuple[str, ...], save: str | None, as_json: 
     else:
         _show(screen, report, story, saved)
     ctx.exit(1 if report.misfit else 0)
-
-
-@contextmanager
-def _rare_collections() -> Iterator[None]:
-    """Following a log leaves no cycles behind, so looking for some is a sixth of the work for nothing."""
-    before = gc.get_threshold()
-    gc.set_threshold(100_000, 50, 50)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 def _check_paths(logs: tuple[str, ...]) -> None:

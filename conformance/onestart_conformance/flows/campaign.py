@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable
 
 from attrs import define, field, frozen
-from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from onestart_conformance.collector import seldom_collecting
 from onestart_conformance.faults.fault import Fault, seeded
@@ -16,7 +15,7 @@ from onestart_conformance.flows.run import examined
 from onestart_conformance.flows.shrinking import shrink
 from onestart_conformance.flows.world import World
 from onestart_conformance.judgement import Objection
-from onestart_conformance.machine import ObjectedError, chances
+from onestart_conformance.machine import ObjectedError, random_runs
 
 EXAMPLES = 2000
 
@@ -69,16 +68,7 @@ def flow_campaign(
     tally, others = Tally(), Counter[str]()
     uses = frozenset(fault.uses if fault else ())
 
-    @seed(number)
-    @settings(
-        max_examples=examples,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-        report_multiple_bugs=False,
-    )
-    @given(chances())
+    @random_runs(number, examples)
     def run(chance: random.Random) -> None:
         world = examined(draw(chance, uses))
         tally.count(world)

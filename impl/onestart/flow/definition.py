@@ -9,8 +9,8 @@ from typing import Any, Literal, overload
 from attrs import field, frozen
 from attrs.validators import in_, instance_of, is_callable, optional
 
-from onestart.command import BadCommandError, check_name
-from onestart.flow.errors import BadFlowError
+from onestart.command import check_name
+from onestart.flow.errors import BadFlowError, bad_flow
 from onestart.flow.identity import KINDS
 
 InFlight = Literal["again", "ask", "hold"]
@@ -104,10 +104,8 @@ def flow(
 
     def declare(function: Body) -> Flow:
         called = str(name or getattr(function, "__name__", ""))
-        try:
+        with bad_flow():
             check_name("flow's name", called)
-        except BadCommandError as error:
-            raise BadFlowError(str(error)) from None
         return Flow(called, function, dict(workers or {}))
 
     return declare if body is None else declare(body)

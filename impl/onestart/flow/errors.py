@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from onestart.command import BadCommandError
+
 
 class FlowError(Exception):
     """Anything that a flow can be refused for. reason: the same text as in events and on the command line."""
@@ -88,3 +93,12 @@ class BadFlowError(FlowError, ValueError):
     """An argument that cannot be used; the message says what to do."""
 
     reason = "bad_flow"
+
+
+@contextmanager
+def bad_flow() -> Iterator[None]:
+    """What a command cannot be given, a flow cannot either: raises BadFlowError in place of BadCommandError."""
+    try:
+        yield
+    except BadCommandError as error:
+        raise BadFlowError(str(error)) from None

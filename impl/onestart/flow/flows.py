@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import contextvars
-import os
-import secrets
-import socket
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 from onestart import evidence
 from onestart.chain import Chain, Permissive
 from onestart.clocks import SystemClock
-from onestart.command import BadCommandError, canonical, check_name
+from onestart.command import canonical, check_name
 from onestart.events import Observer, nobody
 from onestart.flow.definition import Again, Flow, Known, Worker, check_workers
 from onestart.flow.driver import Driver, lease_of
-from onestart.flow.errors import BadFlowError, WaitError
+from onestart.flow.errors import BadFlowError, WaitError, bad_flow
 from onestart.flow.execution import StepExecutor
 from onestart.flow.identity import LATEST, SERIAL
-from onestart.flow.journal import Journal, read, told
+from onestart.flow.journal import Ended, Journal, read, told
 from onestart.flow.outcome import Outcome
 from onestart.flow.programs import RUN
 from onestart.outside import Decision, Outside, Strand
@@ -59,16 +55,17 @@ class Flows:
         self._identity = identity
         self._executor = StepExecutor(contextvars.copy_context())
         clock = clock or SystemClock()
-        name = process or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self._chain = Chain(
             ledger=ledger,
             executor=self._executor,
             clock=clock,
             observer=observer,
-            process=name,
+            process=process,
             lease_seconds=lease_seconds,
         )
-        self._outside = Outside(ledger, self._executor, Permissive(), clock, observer, name, float(lease_seconds))
+        self._outside = Outside(
+            ledger, self._executor, Permissive(), clock, observer, self._chain.process, float(lease_seconds)
+        )
 
     async def run(self, flow: Flow, root: str, *arguments: Any) -> Outcome:
         """Begin a flow under this id, or resume it; one that is completed gives its value again.
@@ -79,10 +76,8 @@ class Flows:
         if not isinstance(flow, Flow):
             raise BadFlowError(f"a flow is declared with @flow; {type(flow).__name__} is none")
         check_root(root)
-        try:
+        with bad_flow():
             canonical(list(arguments), "a flow's arguments")
-        except BadCommandError as error:
-            raise BadFlowError(str(error)) from None
         workers = {"run": RUN} | dict(flow.workers) | self._workers
         return await Driver(
             self._outside, self._chain, self._executor, flow, root, arguments, workers, self._identity
@@ -94,11 +89,9 @@ class Flows:
         Raises WaitError if there is no such question, or it has another answer already; BadFlowError for no JSON.
         """
         check_root(root)
-        try:
+        with bad_flow():
             canonical(value, "the answer")
             check_name("answerer", by)
-        except BadCommandError as error:
-            raise BadFlowError(str(error)) from None
 
         def decide(view: View) -> Decision[str]:
             journal = read(root, view.steps(root))
@@ -122,19 +115,18 @@ class Flows:
         WaitError if the step is not under way, or a driver may still be carrying it out; BadFlowError for no JSON.
         """
         check_root(root)
-        try:
+        with bad_flow():
             check_name("operator", by)
             check_name("reason", why)
             canonical(resolution.result if isinstance(resolution, Known) else None, "the result")
-        except BadCommandError as error:
-            raise BadFlowError(str(error)) from None
-        decide = partial(resolve, root=root, step=step, resolution=resolution, by=by, why=why, now=self._now)
+
+        def decide(view: View) -> Decision[str]:
+            now = self._outside.clock.now()
+            return resolve(view, root=root, step=step, resolution=resolution, by=by, why=why, now=now)
+
         problem = await self._outside.step(Strand(0, root, lease_of(root)), decide)
         if problem:
             raise WaitError(problem)
-
-    def _now(self) -> float:
-        return self._outside.clock.now()
 
     async def status(self, root: str) -> Journal | None:
         """What is recorded of a flow, None if there is nothing. Raises JournalError if it cannot be read."""
@@ -153,19 +145,19 @@ class Flows:
 
 
 def resolve(
-    view: View, *, root: str, step: str, resolution: Again | Known, by: str, why: str, now: Callable[[], float]
+    view: View, *, root: str, step: str, resolution: Again | Known, by: str, why: str, now: float
 ) -> Decision[str]:
     """The entry that says what became of a step, or what stands in its way."""
     journal, task = read(root, view.steps(root)), lease_of(root)
     if journal is None or step not in journal.index or step in journal.ended or step in journal.verdicts:
         return Decision(f"no step {step!r} of {root!r} is under way; see onestart flow status")
-    if not evidence.lease_free(view, task, now()):
+    if not evidence.lease_free(view, task, now):
         return Decision(f"a driver may be carrying out {step!r}; wait until it has ended, or its lease has run out")
     lease = view.lease(task).newest
     said: dict[str, Any] = {"by": by, "why": why}
     if isinstance(resolution, Known):
         what = "done"
-        said |= {"failed": resolution.failed} if resolution.failed is not None else {"result": resolution.result}
+        said |= Ended(resolution.result, resolution.failed).body
     else:
         what = "again"
         said |= {"number": journal.again.get(step, 0) + 1}
@@ -175,9 +167,7 @@ def resolve(
 
 def check_root(root: object) -> None:
     """Raises BadFlowError unless this may be a flow's id."""
-    try:
+    with bad_flow():
         check_name("flow's id", root)
-    except BadCommandError as error:
-        raise BadFlowError(str(error)) from None
     if len(str(root)) > MOST_ID:
         raise BadFlowError(f"the flow's id has {len(str(root))} characters; {MOST_ID} are allowed")

@@ -94,7 +94,7 @@ class Guard:
         """Another task than in the attempt that left this frontier behind."""
         width = self.journal.widths.get((self.scope, after))
         if width is not None and number >= width[1]:
-            what = f"{width[1]} task{'s were' if width[1] != 1 else ' was'} made here"
+            what = f"{_number(width[1], 'task')} {'was' if width[1] == 1 else 'were'} made here"
             raise self.latch.refuse(OrderMismatchError(f"the journal says that {what}, but this resume makes another"))
 
     def check_restored(self, hook: str, counter: int, after_step: int) -> None:
@@ -135,8 +135,8 @@ class Guard:
             raise self._mismatch(asked.id, f"ordinal {ordinal} in this place is journaled as {kind} step {held!r}")
         width = self.journal.widths.get((self.scope, after))
         if held is None and width is not None and ordinal >= width[0]:
-            count = f"{width[0]} call{'s' if width[0] != 1 else ''}"
-            raise self._mismatch(asked.id, f"the journal has {count} in this place, and {asked.shown} is one more")
+            calls = _number(width[0], "call")
+            raise self._mismatch(asked.id, f"the journal has {calls} in this place, and {asked.shown} is one more")
 
     def _check_widths(self, asked: Asked) -> None:
         for after, counts in asked.closed.items():
@@ -146,8 +146,8 @@ class Guard:
                     asked.id, f"before it the journal has {_counted(width)}, and this resume made {_counted(counts)}"
                 )
             if counts[0] < self.reached.get(after, 0):
-                calls = f"{self.reached[after]} call{'s' if self.reached[after] != 1 else ''} at least"
-                raise self._mismatch(asked.id, f"before it the journal has {calls}, and this resume made {counts[0]}")
+                least = f"{_number(self.reached[after], 'call')} at least"
+                raise self._mismatch(asked.id, f"before it the journal has {least}, and this resume made {counts[0]}")
 
     def _check_spec(self, asked: Asked) -> None:
         wait = self.journal.waits.get(asked.step)
@@ -214,4 +214,8 @@ def _holders(journal: Journal, scope: str) -> Iterator[tuple[int, tuple[str, str
 
 def _counted(counts: Counts) -> str:
     calls, forks = counts
-    return f"{calls} call{'s' if calls != 1 else ''} and {forks} task{'s' if forks != 1 else ''}"
+    return f"{_number(calls, 'call')} and {_number(forks, 'task')}"
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -50,6 +50,11 @@ class Ended:
     result: Any = None
     failed: str | None = None
 
+    @property
+    def body(self) -> dict[str, Any]:
+        """As an entry records it."""
+        return {"result": self.result} if self.failed is None else {"failed": self.failed}
+
 
 @frozen
 class Wait:

@@ -31,10 +31,22 @@ Counts = tuple[int, int]  # calls and forks
 
 @define(eq=False)
 class Tally:
-    """What was counted after each frontier of a scope. closed: of lines that have moved on; it cannot grow any more."""
+    """What was counted after each frontier of a scope."""
 
     calls: dict[str, int] = field(factory=dict)
     forks: dict[str, int] = field(factory=dict)
+
+    def call(self, after: str) -> int:
+        """One more call; returns its ordinal."""
+        ordinal = self.calls.get(after, 0)
+        self.calls[after] = ordinal + 1
+        return ordinal
+
+    def fork(self, after: str) -> int:
+        """One more task, or failure of several; returns its number."""
+        number = self.forks.get(after, 0)
+        self.forks[after] = number + 1
+        return number
 
     def of(self, after: str) -> Counts:
         return self.calls.get(after, 0), self.forks.get(after, 0)
@@ -80,16 +92,12 @@ class Line:
 
     def call(self) -> int:
         """Count a call; returns its ordinal among those of the same frontier."""
-        after = self.after
-        ordinal = self.tally.calls.get(after, 0)
-        self.tally.calls[after] = ordinal + 1
-        return ordinal
+        return self.tally.call(self.after)
 
     def fork(self) -> Line:
         """A line for a new task."""
         after = self.after
-        number = self.tally.forks.get(after, 0)
-        self.tally.forks[after] = number + 1
+        number = self.tally.fork(after)
         self.on_fork(self, after)
         birth = f"fork-after-{after}-{number}"
         return Line(
@@ -128,8 +136,7 @@ class Line:
     def failed(self) -> None:
         """Several tasks were awaited at once and one has failed; which, and how far the others are, says nothing."""
         after = self.after
-        number = self.tally.forks.get(after, 0)
-        self.tally.forks[after] = number + 1
+        number = self.tally.fork(after)
         self._move({f"failure-after-{after}-{number}"}, self.frontier)
 
     def unclear(self, why: str) -> None:

@@ -9,35 +9,32 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import Context
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from attrs import define, field
 
 from onestart import leases
-from onestart.command import BadCommandError, canonical
+from onestart.command import canonical
 from onestart.flow.definition import Worker
 from onestart.flow.errors import (
-    BadFlowError,
     EndedError,
     LeaseLostError,
     OrderMismatchError,
     RefusedError,
     StoreLostError,
     UnknownKindError,
+    bad_flow,
 )
 from onestart.flow.execution import Execution
 from onestart.flow.guard import Asked, Guard
 from onestart.flow.identity import CAUSAL
-from onestart.flow.journal import Ended, Journal, told
+from onestart.flow.journal import Journal, told
 from onestart.flow.latch import Latch
 from onestart.flow.line import Line
 from onestart.flow.tasks import FlowFuture, FlowTask, held_up, known
 from onestart.outside import Decision, Outside, Strand
 from onestart.ports import LedgerUnavailableError, View
 from onestart.records import Step as Entry
-
-if TYPE_CHECKING:
-    from onestart.flow.steps import Effect
 
 
 @define(eq=False)
@@ -129,7 +126,7 @@ class Root:
 
     def afterwards(self, task: FlowTask, work: Callable[[], Coroutine[Any, Any, Any]], future: FlowFuture) -> None:
         """Something that is done for a step when a part of the flow's code has ended."""
-        asyncio.Task.add_done_callback(task, lambda _: self.spawn(work(), future))
+        asyncio.Task.add_done_callback(task, lambda _: None if task.cancelled() else self.spawn(work(), future))
 
     async def withhold(self, asked: Asked, guard: Guard) -> None:
         """Wait while a journaled step that was not reached yet asks for the same. Raises the refusal if it never is."""
@@ -184,16 +181,10 @@ class Root:
         self.latch.refuse(lost)
         return lost
 
-    async def execute(self, step: Effect) -> Ended | None:
-        """What a worker makes of the step; None if nobody knows how far an earlier execution got."""
-        return await self.execution.execute(self, step)
-
     def plain(self, value: object, what: str) -> Any:
         """What JSON makes of a value. Raises BadFlowError if it is none."""
-        try:
+        with bad_flow():
             return json.loads(canonical(value, what))
-        except BadCommandError as error:
-            raise BadFlowError(str(error)) from None
 
     def waiting_for_somebody(self) -> bool:
         """Whether a part of the flow is left that only somebody outside can bring on."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import define, field
 
-from onestart.command import BadCommandError, canonical
-from onestart.flow.errors import BadFlowError, RefusedError
+from onestart.command import canonical
+from onestart.flow.errors import BadFlowError, RefusedError, bad_flow
 from onestart.flow.guard import Asked, Guard
 from onestart.flow.identity import CAUSAL, MARKER, StepId
 from onestart.flow.journal import shown
@@ -50,7 +50,8 @@ class Scope:
         Raises the latch's refusal, or what the guard refuses it for.
         """
         self.root.latch.check()
-        text = self._text(kind, spec)
+        with bad_flow():
+            text = canonical(spec, f"what {kind} is given")
         task = current()
         line = task.line if task is not None and task.line.tally is self.tally else None
         place = None if line is None else (line.after, line.call())
@@ -108,9 +109,3 @@ class Scope:
                 self.guard.check_fork(after, self.tally.forks[after] - 1)
             except RefusedError:
                 return
-
-    def _text(self, kind: str, spec: Mapping[str, Any]) -> str:
-        try:
-            return canonical(spec, f"what {kind} is given")
-        except BadCommandError as error:
-            raise BadFlowError(str(error)) from None

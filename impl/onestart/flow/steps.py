@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from onestart.flow.errors import BadFlowError, FlowError, OrderMismatchError, RefusedError, StepFailedError
 from onestart.flow.journal import Ended
-from onestart.flow.line import Line
 from onestart.flow.scope import Scope
 from onestart.flow.tasks import FlowFuture, FlowTask, current
 
@@ -24,8 +23,6 @@ HookBody = Callable[..., Awaitable[object]]
 class Step(Coroutine[Any, Any, Any]):
     """A call of a flow, to be awaited, or made a task of like a coroutine. Subclasses say how it is carried out."""
 
-    kind = ""
-
     def __init__(self, scope: Scope, kind: str, spec: Mapping[str, Any]) -> None:
         self.asked, self._line = scope.declare(kind, spec)
         self.scope = scope
@@ -38,11 +35,6 @@ class Step(Coroutine[Any, Any, Any]):
     @property
     def id(self) -> str:
         return self.asked.step
-
-    @property
-    def line(self) -> Line | None:
-        """Of whoever declared it."""
-        return self._line
 
     def __await__(self) -> Generator[Any, None, Any]:
         self.root.latch.check()
@@ -161,10 +153,10 @@ class Effect(Step):
             self.root.latch.check()
             if not self.root.indexed(self.id):
                 await self.root.append("index", self.id, self.index())
-            ended = await self.root.execute(self)
+            ended = await self.root.execution.execute(self.root, self)
             if ended is None:
                 return
-            await self.root.append("done", self.id, _body(ended))
+            await self.root.append("done", self.id, ended.body)
         self.settle(future, ended)
 
 
@@ -239,13 +231,8 @@ class Hook(Step):
         return str(verdict)
 
     async def _conclude(self, task: FlowTask, future: FlowFuture) -> None:
-        if task.cancelled():
-            return
-        error = task.exception()
-        if error is not None:
-            raise error
-        self.root.latch.check()
         verdict = task.result()
+        self.root.latch.check()
         body = {"verdict": verdict, "input": self.asked.spec}
         if not self.asked.id.after:
             body["after_step"] = self.scope.counter
@@ -296,19 +283,10 @@ class Dispatch(Step):
         return Ended(result)
 
     async def _conclude(self, task: FlowTask, future: FlowFuture) -> None:
-        if task.cancelled():
-            return
-        error = task.exception()
-        if error is not None:
-            raise error
         ended = task.result()
         self.root.latch.check()
-        await self.root.append("done", self.id, self.index() | _body(ended))
+        await self.root.append("done", self.id, self.index() | ended.body)
         self.settle(future, ended)
-
-
-def _body(ended: Ended) -> dict[str, Any]:
-    return {"failed": ended.failed} if ended.failed is not None else {"result": ended.result}
 
 
 def _seen(future: FlowFuture) -> None:

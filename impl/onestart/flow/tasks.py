@@ -169,7 +169,7 @@ def _waited(task: FlowTask, waited: Any, error: BaseException | None) -> None:
             line.join(waiter.line)
         else:
             line.unclear("a timer")
-    elif any(getattr(group, "_on_completed_fut", None) is waited for group in line.groups):
+    elif _leaves_group(line, waited):
         pass  # the group is joined when it is left
     elif _innermost(task) not in _ORDERLY:
         line.unclear("something that is not of the flow")
@@ -181,7 +181,12 @@ def known(task: FlowTask, waited: object) -> bool:
         return True
     if any(_released(callback, waited) for callback in task.others):
         return True
-    return any(getattr(group, "_on_completed_fut", None) is waited for group in task.line.groups)
+    return _leaves_group(task.line, waited)
+
+
+def _leaves_group(line: Line, waited: object) -> bool:
+    """Whether it is what a group is waited for by, when it is left."""
+    return any(getattr(group, "_on_completed_fut", None) is waited for group in line.groups)
 
 
 def held_up(task: FlowTask) -> bool:

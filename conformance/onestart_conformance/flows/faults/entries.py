@@ -40,10 +40,10 @@ def indexed_late(applies: Callable[[str], bool]) -> list[Patch]:
         async with self.root.slot(self.asked.id.kind):
             self.root.latch.check()
             index = self.index()
-            ended = await self.root.execute(self)
+            ended = await self.root.execution.execute(self.root, self)
             if ended is None:
                 return None
-            await self.root.append("done", self.id, index | _body(ended))
+            await self.root.append("done", self.id, index | ended.body)
         self.settle(future, ended)
         return None
 
@@ -59,10 +59,6 @@ def never_indexed(applies: Callable[[str], bool]) -> list[Patch]:
             await append(self, what, step, body)
 
     return [(Root, "append", but_index)]
-
-
-def _body(ended: Ended) -> dict[str, Any]:
-    return {"failed": ended.failed} if ended.failed is not None else {"result": ended.result}
 
 
 def _not_recorded(unrecorded: str) -> list[Patch]:
