@@ -12,7 +12,6 @@ import subprocess
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from pathlib import Path
 from threading import Lock, Thread
 from typing import Any, TypeAlias, TypeVar
 
@@ -149,7 +148,7 @@ class CommandExecutor(_Remembering):
 
     def __init__(
         self,
-        folder: str | Path,
+        folder: str | os.PathLike[str],
         *,
         clock: Clock | None = None,
         grace: float = 10.0,
@@ -238,7 +237,9 @@ class CallableExecutor(_Remembering):
     What runs in a process ends with it, so a launch of a process that is gone does not run.
     """
 
-    def __init__(self, folder: str | Path | None, functions: Mapping[str, Function], *, keep: int = 1000) -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str] | None, functions: Mapping[str, Function], *, keep: int = 1000
+    ) -> None:
         super().__init__(MemoryLaunches() if folder is None else Launches(folder))
         self._functions = dict(functions)
         self._kept = keep
