@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from onestart.health import Health, Reading
 from onestart.jsonl import Files, JsonlLedger, LocalFiles, NotALedgerError
-from onestart.jsonl.lines import decode, encode
 from onestart.jsonl.verify import StoreReport, verify
+from onestart.lines import decode, encode
 from onestart.ports import LedgerUnavailableError, View
 from onestart.records import STORES, Approval, Attempt, Lease, Note, Receipt, Record, Session, Step
 

@@ -153,7 +153,8 @@ def crash_at(patch: pytest.MonkeyPatch, point: str) -> None:
         raise Crash
 
     if point == "fsync folder":
-        patch.setattr(subject, "_sync_folder", lambda folder: crash() if ".launch" in " ".join(os.listdir(folder)) else None)
+        names = lambda folder: " ".join(os.listdir(folder))  # noqa: E731
+        patch.setattr(subject, "_sync_folder", lambda folder: crash() if ".launch" in names(folder) else None)
     elif point == "flock":
         real = fcntl.flock
         locks = iter([real, crash])

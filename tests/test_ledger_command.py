@@ -14,7 +14,7 @@ import pytest
 from onestart.command_line import run
 from onestart.jsonl import JsonlLedger, LocalFiles
 from onestart.jsonl.ledger import open_for_reading
-from onestart.jsonl.lines import encode
+from onestart.lines import encode
 from onestart.records import STORES, Approval, Attempt, Lease, Note, Receipt, Record, Session
 
 RESULT = {"outcome": "started", "reason": "task_dispatch_attempt_created"}

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from onestart import evidence
+from onestart import evidence, lines
 from onestart.health import Health, Reading
-from onestart.jsonl import lines
 from onestart.jsonl.journal import Journal
 from onestart.jsonl.ledger import JsonlLedger
 from onestart.jsonl.stores import Stores

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from onestart.health import Health
 from onestart.jsonl.files import Files
-from onestart.jsonl.lines import (
+from onestart.lines import (
     CORRUPT,
     Line,
     Owner,

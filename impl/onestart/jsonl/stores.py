@@ -8,7 +8,7 @@ from typing import Any
 from onestart.health import Finding, Health, Reading
 from onestart.jsonl.files import Files
 from onestart.jsonl.journal import Entry, Journal
-from onestart.jsonl.lines import Owner, Place, place
+from onestart.lines import Owner, Place, place
 from onestart.records import KINDS, STORES, Approval, Attempt, Lease, Receipt, Record, Session, Step, store_of
 
 _NOTHING: Reading[Any] = Reading((), 0, Health.ABSENT)
