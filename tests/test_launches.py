@@ -153,8 +153,12 @@ def crash_at(patch: pytest.MonkeyPatch, point: str) -> None:
         raise Crash
 
     if point == "fsync folder":
-        names = lambda folder: " ".join(os.listdir(folder))  # noqa: E731
-        patch.setattr(subject, "_sync_folder", lambda folder: crash() if ".launch" in names(folder) else None)
+
+        def sync(folder: str) -> None:
+            if any(name.endswith(".launch") for name in os.listdir(folder)):
+                crash()
+
+        patch.setattr(subject, "_sync_folder", sync)
     elif point == "flock":
         real = fcntl.flock
         locks = iter([real, crash])

@@ -31,19 +31,19 @@ from onestart.jsonl.ledger import JsonlLedger
 point, left = sys.argv.pop(1), 0
 if point.isdigit():
     left = int(point)
-step = JsonlLedger._step
+carry_out = JsonlLedger._carry_out
 
 def counted(*arguments):
     global left
     if point.isdigit() and left == 0:
         os.kill(os.getpid(), 9)
     left -= 1
-    return step(*arguments)
+    return carry_out(*arguments)
 
 def kill(*_):
     os.kill(os.getpid(), 9)
 
-JsonlLedger._step = counted
+JsonlLedger._carry_out = counted
 if point == "before the mark":
     launches.Launches._mark = kill
 elif point == "before the program":
@@ -303,7 +303,7 @@ def fail(*_):
     raise LedgerUnavailableError("sessions", "No space left on device")
 def hook(*arguments):
     launch(*arguments)
-    JsonlLedger._step = fail
+    JsonlLedger.step = fail
 Launches.launch = hook
 {MAIN}"""
     assert place.run("--lease", "0.5", "key", *counting(), source=source) == (

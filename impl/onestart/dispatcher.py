@@ -148,7 +148,7 @@ def assess(view: View, *, strand: Strand, outside: Outside, command: Command, bu
     fresh = evidence.never_intended(view, key, task)
     if fresh and evidence.attempt_state(view, key) != "offered":
         return Decision(Next.AGAIN, "offer", Attempt(key, task, "offered", command.fingerprint))
-    if not evidence.lease_free(view, task, outside.clock.now()):
+    if not evidence.lease_free(view, task, outside.now(view)):
         return waiting(view, command, Reason.LEASE_CONFLICT, busy)
     if fresh and not evidence.quiet(view, key, task):
         return waiting(view, command, Reason.TASK_BUSY, busy)

@@ -61,6 +61,10 @@ class MemoryView:
     def order(self) -> int:
         return len(self.records)
 
+    @property
+    def now(self) -> None:
+        return None
+
     def receipt(self, key: str) -> Reading[Receipt]:
         return self._reading("receipt", key)
 

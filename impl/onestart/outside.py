@@ -61,6 +61,10 @@ class Outside:
     process: str
     lease_seconds: float
 
+    def now(self, view: View) -> float:
+        """The time by which leases end: that of the ledger's clock if it has one, else of this process's."""
+        return self.clock.now() if view.now is None else view.now
+
     async def step(self, strand: Strand, decide: Callable[[View], Decision[T]]) -> T:
         """One ledger step, and its event once the record is durable."""
 

@@ -30,6 +30,10 @@ class View(Protocol):
     def order(self) -> int:
         """How many records there are in all."""
 
+    @property
+    def now(self) -> float | None:
+        """Seconds of the ledger's own clock, None if it has none: then the clocks of its processes agree."""
+
     def receipt(self, key: str) -> Reading[Receipt]: ...
 
     def attempt(self, key: str) -> Reading[Attempt]: ...
@@ -65,9 +69,9 @@ class Ledger(Protocol):
     async def step(self, decide: Callable[[View], tuple[Record | None, T]]) -> T:
         """Read, decide and write at most one record while no other step happens, in any process.
 
-        Returns decide's second value once the record is durable. decide is called once, in any thread, must not
-        block, and gets a view that is valid for the call only. Raises LedgerUnavailableError if a store cannot be read
-        or written; a record may then be there or not.
+        Returns decide's second value once the record, and all that decide could read, is durable. decide is called
+        once, in any thread, must not block, and gets a view that is valid for the call only. Raises
+        LedgerUnavailableError if a store cannot be read or written; a record may then be there or not.
         """
 
 

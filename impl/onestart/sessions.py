@@ -111,14 +111,14 @@ def end(view: View, *, strand: Strand) -> Decision[None]:
 def release(view: View, *, strand: Strand, outside: Outside) -> Decision[bool]:
     """Give back the lease of a key that is over."""
     over = evidence.over(view, strand.key)
-    if over and evidence.lease_holder(view, strand.task, outside.clock.now()) == strand.key:
+    if over and evidence.lease_holder(view, strand.task, outside.now(view)) == strand.key:
         return Decision(True, "release", leases.given_back(view, strand))
     return Decision(over)
 
 
 def in_the_way(view: View, *, strand: Strand, outside: Outside) -> Decision[list[tuple[str, str]]]:
     """The other keys of the task that have a session, or the lease, and may be over; with their fingerprints."""
-    holder = evidence.lease_holder(view, strand.task, outside.clock.now())
+    holder = evidence.lease_holder(view, strand.task, outside.now(view))
     others = (key for key in view.keys(strand.task) if key != strand.key)
     found = [key for key in others if key == holder or may_be_over(view, key=key).value]
     return Decision([(key, "".join(sorted(evidence.binding(view, key))[:1])) for key in found])

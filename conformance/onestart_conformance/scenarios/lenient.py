@@ -38,6 +38,10 @@ class LenientView:
     def order(self) -> int:
         return self.view.order
 
+    @property
+    def now(self) -> float | None:
+        return self.view.now
+
     def receipt(self, key: str) -> Reading[Receipt]:
         """The newest legible record, or nothing, and never a word about health."""
         reading = self.view.receipt(key)

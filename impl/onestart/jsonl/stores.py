@@ -92,7 +92,7 @@ class Stores:
         self._unmet = {where: seqs for where, seqs in missing.items() if seqs}
 
     def append(self, record: Record) -> None:
-        """Record it, durable when this returns. Raises LedgerUnavailableError; it may then be there or not."""
+        """Record it, durable after `commit`. Raises LedgerUnavailableError; it may then be there or not."""
         self._readings.clear()
         journal = self._of[record.kind]
         try:
@@ -100,6 +100,24 @@ class Stores:
         except OSError as error:
             raise journal.unavailable(error) from error
         self._fresh.clear()  # what was written just now refers to what is known already
+
+    def open_elsewhere(self, record: Record) -> bool:
+        """Whether another store than this record's has something that is not durable yet.
+
+        Stores are made durable one after the other, in the order of the records: else a crash could keep a record and
+        lose an earlier one in another store, that the later one has seen.
+        """
+        journal = self._of[record.kind]
+        return any(other.uncommitted for other in self.journals.values() if other is not journal)
+
+    def commit(self) -> None:
+        """Make what was appended durable. Raises LedgerUnavailableError."""
+        for journal in self.journals.values():
+            if journal.uncommitted:
+                try:
+                    journal.commit()
+                except OSError as error:
+                    raise journal.unavailable(error) from error
 
     def _refs(self, record: Record) -> dict[str, int]:
         kind, refs = record.kind, {}
@@ -114,6 +132,10 @@ class Stores:
             if newest:
                 refs[other] = newest
         return refs
+
+    @property
+    def now(self) -> None:
+        return None
 
     @property
     def order(self) -> int:
