@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onestart.health import Health, Reading
-from onestart.jsonl import Files, JsonlLedger, LocalFiles, NotALedgerError
+from onestart.jsonl import Files, JsonlLedger, LocalFiles
 from onestart.jsonl.verify import StoreReport, verify
 from onestart.lines import decode, encode
-from onestart.ports import LedgerUnavailableError, View
+from onestart.ports import LedgerUnavailableError, NotALedgerError, View
 from onestart.records import STORES, Approval, Attempt, Lease, Note, Receipt, Record, Session, Step
 
 T = TypeVar("T")

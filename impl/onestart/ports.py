@@ -23,6 +23,13 @@ class LedgerUnavailableError(Exception):
         self.reason = reason
 
 
+class NotALedgerError(LedgerUnavailableError):
+    """There is no ledger that this program knows; nothing was touched."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("ledger", reason)
+
+
 class View(Protocol):
     """All stores as they are at one moment, while no other step happens."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from onestart.jsonl.files import LocalFiles
-from onestart.jsonl.ledger import NotALedgerError, inspect
-from onestart.ports import LedgerUnavailableError
+from onestart.jsonl.ledger import inspect
+from onestart.ports import LedgerUnavailableError, NotALedgerError
 
 ledger_option = click.option(
     "--ledger", envvar="ONESTART_LEDGER", default="./.onestart", help="Folder. [$ONESTART_LEDGER, ./.onestart]"

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from onestart.group_commit import Decide, GroupCommit, Run, Step, Take
 from onestart.jsonl.files import Files, LocalFiles
 from onestart.jsonl.stores import Stores
-from onestart.ports import LedgerUnavailableError, View
+from onestart.ports import LedgerUnavailableError, NotALedgerError, View
 from onestart.records import Record
 
 T = TypeVar("T")
@@ -19,13 +19,6 @@ MARKER = "ledger.json"
 LOCK = "lock"
 _FORMAT, _VERSION = "onestart-ledger", 1
 _MARK = json.dumps({"format": _FORMAT, "version": _VERSION}, separators=(",", ":")).encode() + b"\n"
-
-
-class NotALedgerError(LedgerUnavailableError):
-    """The folder is no ledger that this program knows; nothing in it was touched."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__("ledger", reason)
 
 
 class JsonlLedger:
