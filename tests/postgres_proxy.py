@@ -56,8 +56,8 @@ class Proxy:
         self._listening.bind(str(folder / server.name))
         self._listening.listen()
         self._away, self._cut, self._gone = 0, "", False
-        self.commits = 0
         self.sessions: list[Session] = []
+        self._clients: list[socket.socket] = []
         self.conninfo = f"postgresql://postgres@/postgres?host={folder}"
 
     def cut(self, away: int, when: Literal["before", "at once", "answered"], *, gone: bool = False) -> None:
@@ -68,11 +68,14 @@ class Proxy:
         with suppress(OSError):
             while True:
                 client, _ = self._listening.accept()
+                self._clients = [client]
                 with client, suppress(ConnectionError):
                     self._relay(client)
 
     def close(self) -> None:
-        self._listening.shutdown(socket.SHUT_RDWR)
+        for end in (self._listening, *self._clients):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
         self._listening.close()
         for session in self.sessions:
             session.socket.close()
@@ -89,6 +92,7 @@ class Proxy:
 
     def _transaction(self, client: socket.socket, session: Session) -> bool:
         """Pass on what is said until the server is ready for another one; False if the client has gone before."""
+        deaf = False
         with selectors.DefaultSelector() as both:
             both.register(client, selectors.EVENT_READ)
             both.register(session.socket, selectors.EVENT_READ)
@@ -98,34 +102,39 @@ class Proxy:
                         said = client.recv(_MOST)
                         if not said or said[:1] == b"X":
                             return False
-                        if self._cuts(said) and self._ends(said, session):
-                            return False
-                        session.socket.sendall(said)
+                        when = self._cuts(said)
+                        if when != "before":
+                            session.socket.sendall(said)
+                        deaf = deaf or when == "answered"
+                        if when in ("before", "at once"):
+                            return self._lost(session)
                         continue
                     answer = session.socket.recv(_MOST)
+                    ended = session.ended(answer)
+                    if deaf:
+                        if ended:
+                            return self._lost(session)
+                        continue
                     client.sendall(answer)
-                    if session.ended(answer):
+                    if ended:
                         session.served += 1
                         return True
 
-    def _cuts(self, said: bytes) -> bool:
+    def _cuts(self, said: bytes) -> str:
+        """What happens now, nothing as a rule."""
         if not self._cut or _COMMIT not in said:
-            return False
-        self.commits += 1
+            return ""
         self._away -= 1
-        return self._away == 0
-
-    def _ends(self, said: bytes, session: Session) -> bool:
-        """The connection of client and server is lost."""
+        if self._away:
+            return ""
         when, self._cut = self._cut, ""
+        return when
+
+    def _lost(self, session: Session) -> bool:
+        """The connection of client and server is lost."""
         self.sessions.remove(session)
-        if when != "before":
-            session.socket.sendall(said)
-        if when == "answered":
-            while not session.ended(session.socket.recv(_MOST)):
-                pass
         session.socket.close()
-        return True
+        return False
 
 
 @contextmanager

@@ -28,6 +28,8 @@ wal_writer_delay = 10s
 wal_writer_flush_after = 0
 shared_buffers = 16MB
 max_connections = 200
+max_wal_size = 64MB
+min_wal_size = 32MB
 """
 
 
