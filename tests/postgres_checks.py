@@ -117,12 +117,12 @@ def slow_commit(kept: PostgresStore) -> str:
 def hard_stop(kept: PostgresStore) -> str:
     """The server is stopped without being asked, on which the user commits asynchronously."""
     careless = kept.server.conninfo + "&options=-c%20synchronous_commit%3Doff"
-    kept.server.stop()
-    kept.server.start()  # its writer of logs is awake now, and would not be hurried by a first record
+    with kept.server.stopped():
+        pass  # its writer of logs is awake now, and would not be hurried by a first record
     ledger = kept.open(conninfo=careless, limits=AT_ONCE)
     acknowledged = [f"key {number}" for number in range(5) if write(ledger, approval(f"key {number}")) == number]
-    kept.server.stop()
-    kept.server.start()
+    with kept.server.stopped():
+        pass
     there = keys(kept) if kept.exists("approvals") else []
     if there != acknowledged:
         return f"acknowledged were {acknowledged}, and there is {there}"

@@ -23,12 +23,16 @@ class Session:
     def __init__(self, path: Path, startup: bytes) -> None:
         self.served = 0
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.connect(str(path))
-        self.socket.sendall(startup)
         self._rest = b""
         self.greeting = b""
-        while not self.ended(answer := self.socket.recv(_MOST)):
-            self.greeting += answer
+        try:
+            self.socket.connect(str(path))
+            self.socket.sendall(startup)
+            while not self.ended(answer := self.socket.recv(_MOST)):
+                self.greeting += answer
+        except BaseException:
+            self.socket.close()
+            raise
         self.greeting += answer
 
     def ended(self, answer: bytes) -> bool:
@@ -69,7 +73,7 @@ class Proxy:
             while True:
                 client, _ = self._listening.accept()
                 self._clients = [client]
-                with client, suppress(ConnectionError):
+                with client, suppress(OSError):
                     self._relay(client)
 
     def close(self) -> None:

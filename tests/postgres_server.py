@@ -70,6 +70,15 @@ class RealServer:
         pgexec("pg_ctl", arguments, bin_path=wheel.bin_path, user=wheel.system_user)
 
     @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """For a while."""
+        self.stop()
+        try:
+            yield
+        finally:
+            self.start()
+
+    @contextmanager
     def connection(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
         """For the test itself, beside the ledger."""
         connection = psycopg.connect(self.conninfo, autocommit=True)
