@@ -9,12 +9,12 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from onestart.ports import LedgerUnavailableError, View
 from onestart.records import Approval, Attempt, Lease, Record
 from onestart.sql.postgres import Limits, PostgresLedger
-from postgres_proxy import proxy
+from postgres_proxy import Cut, proxy
 from stores import PostgresStore
 
 Check: TypeAlias = Callable[[PostgresStore], str]
@@ -55,7 +55,7 @@ async def together(kept: PostgresStore, ledger: PostgresLedger, decides: Sequenc
         return await asyncio.gather(*steps, return_exceptions=True)
 
 
-def lost_answer(when: Literal["before", "at once", "answered"]) -> Check:
+def lost_answer(when: Cut) -> Check:
     """Two steps in a transaction whose COMMIT gets no answer."""
 
     def check(kept: PostgresStore) -> str:

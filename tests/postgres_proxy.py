@@ -10,7 +10,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
+
+Cut: TypeAlias = Literal["before", "at once", "answered"]
 
 _READY = ord("Z")
 _COMMIT = b"COMMIT\0"
@@ -64,7 +66,7 @@ class Proxy:
         self._clients: list[socket.socket] = []
         self.conninfo = f"postgresql://postgres@/postgres?host={folder}"
 
-    def cut(self, away: int, when: Literal["before", "at once", "answered"], *, gone: bool = False) -> None:
+    def cut(self, away: int, when: Cut, *, gone: bool = False) -> None:
         self._away, self._cut, self._gone = away, when, gone
 
     def serve(self) -> None:
