@@ -115,18 +115,22 @@ def slow_commit(kept: PostgresStore) -> str:
 
 
 def hard_stop(kept: PostgresStore) -> str:
-    """The server is stopped without being asked, on which the user commits asynchronously."""
+    """The server crashes, and is stopped without being asked, on which the user commits asynchronously."""
     careless = kept.server.conninfo + "&options=-c%20synchronous_commit%3Doff"
-    with kept.server.stopped():
-        pass  # its writer of logs is awake now, and would not be hurried by a first record
     ledger = kept.open(conninfo=careless, limits=AT_ONCE)
-    acknowledged = [f"key {number}" for number in range(5) if write(ledger, approval(f"key {number}")) == number]
+    names = [f"key {number}" for number in range(6)]
+
+    def work() -> list[str]:
+        return [name for number, name in enumerate(names[:3]) if write(ledger, approval(name)) == number]
+
+    acknowledged = kept.server.crash(work)
+    if (there := keys(kept) if kept.exists("approvals") else []) != acknowledged:
+        return f"acknowledged were {acknowledged}, and there is {there}"
+    for name in names[3:]:
+        write(ledger, approval(name))
     with kept.server.stopped():
         pass
-    there = keys(kept) if kept.exists("approvals") else []
-    if there != acknowledged:
-        return f"acknowledged were {acknowledged}, and there is {there}"
-    return "" if write(ledger, approval("next")) == len(there) else "it does not go on"
+    return "" if keys(kept) == names else f"acknowledged were {names}, and there is {keys(kept)}"
 
 
 def two_writers(kept: PostgresStore) -> str:

@@ -77,14 +77,15 @@ class Proxy:
                 self._clients = [client]
                 with client, suppress(OSError):
                     self._relay(client)
-
-    def close(self) -> None:
-        for end in (self._listening, *self._clients):
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
         self._listening.close()
         for session in self.sessions:
             session.socket.close()
+
+    def close(self) -> None:
+        """Let whoever serves come to its end."""
+        for end in (self._listening, *self._clients):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
 
     def _relay(self, client: socket.socket) -> None:
         if self._gone and not self._cut:
@@ -94,7 +95,7 @@ class Proxy:
             self.sessions.append(Session(self._server, startup))
         client.sendall(self.sessions[0].greeting)
         while self._transaction(client, self.sessions[0]):
-            self.sessions.append(self.sessions.pop(0))
+            self.sessions = [*self.sessions[1:], self.sessions[0]]
 
     def _transaction(self, client: socket.socket, session: Session) -> bool:
         """Pass on what is said until the server is ready for another one; False if the client has gone before."""

@@ -6,7 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import psycopg
@@ -16,7 +16,7 @@ from onestart.health import Health
 from onestart.ports import LedgerUnavailableError, NotALedgerError, View
 from onestart.records import STORES, Approval, Attempt, Lease, Receipt, Record, Session, Step
 from onestart.sql.postgres import Limits, PostgresLedger, migrations, reading, rows
-from onestart.sql.postgres.server import Connection, Server
+from onestart.sql.postgres.server import Connection, Server, translated
 from onestart.sql.view import RowsView
 from postgres_proxy import proxy
 from stores import PostgresStore
@@ -332,11 +332,16 @@ def test_any_session_will_do_for_a_transaction(kept: PostgresStore, monkeypatch:
         assert left_in_sessions(kept) == {("30s", "10s", 0)}
     connect = Server.connect
 
-    def prepared(server: Server) -> Connection:
+    def trusting(server: Server) -> Connection:
         connection = connect(server)
-        connection.prepare_threshold = 0
+        connection.prepare_threshold = 1_000_000
         return connection
 
-    monkeypatch.setattr(Server, "connect", prepared)
-    with pytest.raises(LedgerUnavailableError, match="prepared statement"):
+    def prepared(self: rows.PostgresRows, text: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        with translated(self.connection):
+            return self.connection.execute(text.replace("?", "%s"), parameters, prepare=True, binary=True).fetchall()
+
+    monkeypatch.setattr(Server, "connect", trusting)
+    monkeypatch.setattr(rows.PostgresRows, "run", prepared)
+    with pytest.raises(LedgerUnavailableError, match='prepared statement "_pg3_0" does not exist'):
         left_in_sessions(kept)
