@@ -108,7 +108,7 @@ def _key(stores: Stores, key: str) -> Iterator[tuple[str, ...]]:
         ("attempt", stores.attempt(key)),
         ("session", stores.session(key)),
         ("approval", stores.approval(key)),
-        ("note", stores.notes(key)),
+        ("note", stores.note(key)),
     )
     for name, reading in readings:
         if reading.exists or name in ("receipt", "attempt", "session"):
