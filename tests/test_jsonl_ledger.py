@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 
 from onestart.health import Health, Reading
 from onestart.jsonl import Files, JsonlLedger, LocalFiles
-from onestart.jsonl.verify import StoreReport, verify
+from onestart.jsonl.verify import verify
 from onestart.lines import decode, encode
 from onestart.ports import LedgerUnavailableError, NotALedgerError, View
 from onestart.records import STORES, Approval, Attempt, Lease, Note, Receipt, Record, Session, Step
+from onestart.verification import StoreReport
 
 T = TypeVar("T")
 

@@ -235,7 +235,7 @@ class CallableExecutor(_Remembering):
     """Starts functions of this process, as asyncio tasks.
 
     folder: where launches are remembered, None for memory alone: then nothing is known of them after a crash, and a
-    key of which a ledger that outlives this process does not know whether it was started is held, for an operator. functions: by name; each takes the payload and is
+    key whose start is in doubt by then is held, for an operator. functions: by name; each takes the payload and is
     awaited. keep: how many results of functions that have ended stay available to `wait`.
 
     What runs in a process ends with it, so a launch of a process that is gone does not run.

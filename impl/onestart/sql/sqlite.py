@@ -21,6 +21,7 @@ from onestart.records import Record, store_of
 from onestart.sql.rows import COLUMNS, SCHEMA_VERSION, Row
 from onestart.sql.statements import SELECT_LEDGER, Statements, schema
 from onestart.sql.view import RowsView
+from onestart.verification import MOST
 
 T = TypeVar("T")
 
@@ -181,6 +182,10 @@ class SqliteRows(Statements):
         except apsw.Error as error:
             raise unavailable(error) from error
 
+    def integrity(self) -> tuple[str, ...]:
+        found = [str(text) for (text,) in self.run(f"PRAGMA integrity_check({MOST})")]
+        return () if found == ["ok"] else tuple(text for part in found for text in part.splitlines())
+
     def insert(self, row: Row) -> None:
         self.run(f'INSERT INTO "{store_of(row.kind)}" ({COLUMNS}) {_INSERT}', row)
         self.order = row.order
@@ -256,6 +261,17 @@ def _what(connection: apsw.Connection) -> tuple[int, int]:
     return int(application), int(objects)
 
 
+def check(path: str | os.PathLike[str]) -> None:
+    """Raises NotALedgerError unless the file is a ledger or may become one. Changes nothing."""
+    path = os.path.abspath(path)
+    _refuse_symlink(path)
+    if os.path.isdir(path):
+        raise NotALedgerError(f"{path} is a folder, and no ledger of JSON lines")
+    if os.path.exists(path) and os.path.getsize(path):
+        with reading(path):
+            pass
+
+
 @contextmanager
 def reading(path: str | os.PathLike[str]) -> Iterator[SqliteRows]:
     """The rows as they are at one moment, of a file that nothing is written to.
@@ -299,5 +315,7 @@ def _refuse_symlink(path: str) -> None:
             raise NotALedgerError(f"{path} is a symbolic link; name the file itself")
     except FileNotFoundError:
         return
+    except NotADirectoryError:
+        raise NotALedgerError(f"{os.path.dirname(path)} is no folder") from None
     except OSError as error:
         raise LedgerUnavailableError("ledger", error.strerror or str(error)) from error
