@@ -137,7 +137,7 @@ class RowsView:
         found: dict[str, list[Row]] = {key: [] for key in keys}
         if keys:
             for row in self._rows.of_keys(keys):
-                found[row.key].append(row)
+                found[row.key if row.kind == "lease" else row.name].append(row)
         self._known |= {key: _known(rows) for key, rows in found.items()}
 
     def _of_key(self, kind: str, key: str) -> Reading[Any]:
