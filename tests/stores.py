@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 KINDS = ("jsonl", "sqlite", "postgres")
+HANG = 20.0  # seconds
 
 
 class Store(Protocol):
@@ -160,6 +162,14 @@ class PostgresStore:
     @property
     def address(self) -> str:
         return f"{self.server.conninfo}&schema={self.schema}"
+
+    def until_locked(self, waiting: int = 1) -> None:
+        """Until so many sessions wait for a lock on this ledger."""
+        wanted = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND strpos(query, %s) > 0"
+        end = time.monotonic() + HANG
+        with self.server.connection() as connection:
+            while connection.execute(wanted, [f'"{self.schema}"']).fetchone() != (waiting,):
+                assert time.monotonic() < end, "nobody waits"
 
     def close(self) -> None:
         for ledger in self._opened:
