@@ -77,7 +77,7 @@ def test_a_reader_sees_one_moment(kept: PostgresStore) -> None:
 
 
 def test_the_time_is_the_servers_after_the_wait(kept: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever has waited for the ledger judges leases by the time when it got it; a clock within the lock is earlier."""
+    """Whoever has waited for the ledger judges leases by the time when it got it; a clock within it is earlier."""
     ledger = kept.open()
     write(ledger, None)
 
@@ -199,7 +199,7 @@ def test_a_role_needs_no_more_than_its_schema(kept: PostgresStore) -> None:
     role = f"role_{kept.schema}"
     kept.ask(f"CREATE ROLE {role} LOGIN PASSWORD 'secret'")
     conninfo = kept.server.conninfo.replace("postgres:@", f"{role}:secret@")
-    with pytest.raises(LedgerUnavailableError, match="^ledger: permission denied for database postgres$"):
+    with pytest.raises(LedgerUnavailableError, match=r"^ledger: permission denied for database postgres$"):
         write(kept.open(conninfo=conninfo), RECORDS[0])
     kept.ask(f"CREATE SCHEMA {kept.schema} AUTHORIZATION {role}")
     assert write(kept.open(conninfo=conninfo), RECORDS[0]) == 0
