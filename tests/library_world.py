@@ -161,7 +161,8 @@ class Line:
     """The executor as one reaches it, over a line that can fail.
 
     before, after: raised by `start` in place of starting, and once it has started. held: what `start` waits for first.
-    late: what it waits for once it has started. mute: `look_up` cannot tell. broken: raised by `stop`.
+    late: what it waits for once it has started. asked: the keys that were looked up.
+    mute: `look_up` cannot tell. broken: raised by `stop`.
     """
 
     def __init__(self, executor: Executor) -> None:
@@ -173,6 +174,11 @@ class Line:
         self.mute = False
         self.broken: Exception | None = None
         self.orders: list[Order] = []
+        self.asked: list[str] = []
+
+    async def identify(self) -> str:
+        identify = getattr(self.executor, "identify", None)
+        return "" if identify is None else await identify()
 
     async def start(self, order: Order) -> None:
         self.orders.append(order)
@@ -188,6 +194,7 @@ class Line:
             raise after
 
     async def look_up(self, key: str, task: str, token: int) -> bool:
+        self.asked.append(key)
         if self.mute:
             raise CannotTellError(key)
         return await self.executor.look_up(key, task, token)

@@ -44,6 +44,10 @@ class Store(Protocol):
     def spot(self, name: str, number: int, place: str) -> str:
         """Where a finding says that a record is, the line of that number, or the place."""
 
+    @property
+    def address(self) -> str:
+        """As it is typed."""
+
     def close(self) -> None:
         """Close what was opened."""
 
@@ -70,6 +74,10 @@ class JsonlStore:
 
     def spot(self, name: str, number: int, place: str) -> str:
         return f"{name}.jsonl:{number}"
+
+    @property
+    def address(self) -> str:
+        return f"jsonl:///{self._folder}"
 
     def close(self) -> None:
         """Files are not kept open between tests."""
@@ -104,6 +112,10 @@ class SqliteStore:
 
     def spot(self, name: str, number: int, place: str) -> str:
         return f"{name}:{place}"
+
+    @property
+    def address(self) -> str:
+        return f"sqlite:///{self._path}"
 
     def close(self) -> None:
         """The file is closed with its last reference."""
@@ -146,6 +158,10 @@ class PostgresStore:
     def ask(self, text: str, parameters: list[Any] | None = None) -> list[tuple[Any, ...]]:
         """What the server answers."""
         return self.server.ask(text, parameters or [], self.schema)
+
+    @property
+    def address(self) -> str:
+        return f"{self.server.conninfo}&schema={self.schema}"
 
     def until_locked(self, *, until: Callable[[], bool] = lambda: False) -> None:
         """Until a session waits for a lock on this ledger, or until something else has come about."""

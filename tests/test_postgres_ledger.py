@@ -145,6 +145,10 @@ def test_a_row_that_was_deleted_by_hand_is_missed(kept: PostgresStore) -> None:
         ("INSERT INTO migrations VALUES (2, now()); UPDATE ledger SET version = 2", "of version 2; this program knows"),
         ("DROP TABLE sessions", "has other tables than a ledger of version 1"),
         ("ALTER TABLE sessions ALTER COLUMN n TYPE int", "has other tables than a ledger of version 1"),
+        (
+            'ALTER TABLE sessions DROP CONSTRAINT sessions_pkey; ALTER TABLE sessions ALTER "order" DROP NOT NULL',
+            "has other tables than a ledger of version 1",
+        ),
         ("DROP TABLE migrations", "holds something else than a ledger"),
         ("DELETE FROM migrations", "holds something else than a ledger"),
         ("DELETE FROM ledger", "the table of the ledger's state has 0 rows"),

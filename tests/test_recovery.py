@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from library_world import LEASE, DiedError, MortalLedger, World, command, fallen, story
+from library_world import LEASE, DiedError, Line, MortalLedger, World, command, fallen, story
 from onestart import Answer, Event, NothingToDoError, Outcome, Reason, Result
 from onestart.events import LAYERS
-from onestart.executors import CANCELLED, CommandExecutor
+from onestart.executors import CANCELLED, CallableExecutor, CommandExecutor
 from stores import KINDS, store
 
 STARTED = Result(Outcome.STARTED, Reason.CREATED)
@@ -261,6 +261,23 @@ async def test_a_damaged_lease_holds_its_task_until_it_is_repaired(world: World)
     await world.ended("key")
     assert (await chain.submit(command("second"))).reason is Reason.CREATED
     assert [order.token for order in world.line.orders if order.task == "task"] == [1, 3]
+
+
+@story
+async def test_what_another_executor_was_to_start_is_not_asked_of_this_one(world: World) -> None:
+    """Of another machine, or of a folder that was made anew: it knows nothing of the key, and takes that for no."""
+    world.line.after = ConnectionError("reset by peer")
+    await world.chain().submit(command())
+    world.clock.advance(LEASE)
+    others = Line(CallableExecutor(world.folder / "elsewhere", {"note": world._note}))
+    doubted = await world.chain(executor=others).submit(command())
+    assert (doubted.outcome, doubted.reason) == (Outcome.HELD, Reason.IN_DOUBT)
+    assert "another executor was to start it" in doubted.detail
+    assert others.asked == []
+    assert not await world.chain(executor=others).reconcile("key")
+    assert (await world.chain().submit(command())).outcome is Outcome.STARTED
+    assert not await world.chain(executor=others).reconcile("key"), "that it does not run here says nothing"
+    assert world.effects == ["payload"]
 
 
 @story

@@ -68,7 +68,7 @@ class Place:
         self.running: list[subprocess.Popen[str]] = []
 
     def open(self, *arguments: str, source: str = MAIN, before: tuple[str, ...] = ()) -> subprocess.Popen[str]:
-        environment = os.environ | {"ONESTART_LEDGER": str(self.ledger)}
+        environment = os.environ | {"ONESTART_LEDGER": f"jsonl:///{self.ledger}"}
         process = subprocess.Popen(
             [sys.executable, "-c", source, *before, "run", *arguments],
             cwd=self.folder,
@@ -370,7 +370,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     "lease": (["--lease", "0", "key", "--", "true"], "--lease 0.0 is no time that a task can be taken for"),
     "nan": (["--lease", "nan", "key", "--", "true"], "--lease nan is no time that a task can be taken for"),
     "log": (["--log", "/no/such", "key", "--", "true"], "/no/such cannot be written: No such file or directory"),
-    "no ledger": (["--ledger", "", "key", "--", "true"], "--ledger needs the path of a folder"),
+    "no ledger": (["--ledger", "", "key", "--", "true"], "--ledger: a ledger needs a path"),
     "huge": (["key", "--", *["x" * 100_000] * 11], "the payload takes 1100"),
 }
 
@@ -389,7 +389,11 @@ def test_what_is_no_ledger_is_left_alone(place: Place) -> None:
     (place.folder / "home").mkdir()
     (place.folder / "home" / "letter").write_text("x")
     before = place.bytes()
-    for name, message in (("file", "is no folder"), ("home", "holds other things")):
+    for name, message in (
+        ("file", "is no ledger"),
+        ("jsonl:///file", "is no folder"),
+        ("home", "holds other things"),
+    ):
         code, _, err = place.run("--ledger", name, "key", "--", "true")
         assert (code, err.count("\n")) == (2, 1)
         assert message in err

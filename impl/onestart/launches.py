@@ -22,6 +22,7 @@ from onestart.command import escaped
 from onestart.ports import CannotTellError, FencedError, Order
 
 VERSION = 1
+READY = "ready"
 GONE = ("Z", "X", "x")  # ended, and perhaps not yet taken note of by its parent
 
 Begin: TypeAlias = Callable[[int], int]
@@ -96,6 +97,15 @@ class Launches:
         self._folder = os.fspath(folder)
         self._open: dict[str, int] = {}  # descriptors of what this process waits for; each holds its file's lock
         self._unwritten: dict[str, int] = {}  # ends that could not be recorded
+
+    def name(self) -> str:
+        """What tells this memory from every other one; a folder that was deleted and made anew has another name."""
+        self._prepare()
+        data = _bytes(f"{self._folder}/{READY}") or b""
+        body = _body(data.removesuffix(b"\n"))
+        if body is None or body.get("record") != "memory":
+            raise CannotTellError(f"{self._folder}/{READY}: whose launches these are cannot be read")
+        return str(body["name"])
 
     def launch(self, order: Order, begin: Begin) -> None:
         """Mark the key as launched, durably, then begin.
@@ -270,8 +280,8 @@ class Launches:
             os.close(descriptor)
 
     def _prepare(self) -> None:
-        """Make the folder, durably. The file `ready` says that this was done, by whichever process."""
-        ready = f"{self._folder}/ready"
+        """Make the folder, durably. The file `ready` says that this was done, and gives what is in it a name."""
+        ready = f"{self._folder}/{READY}"
         if os.path.exists(ready):
             return
         missing = [os.path.abspath(self._folder)]
@@ -281,7 +291,12 @@ class Launches:
             with suppress(FileExistsError):
                 os.mkdir(folder)
             _sync_folder(os.path.dirname(folder))
-        os.close(os.open(ready, os.O_WRONLY | os.O_CREAT, 0o666))
+        draft, descriptor = self._draft(_line({"record": "memory", "version": VERSION, "name": os.urandom(8).hex()}))
+        os.close(descriptor)
+        with suppress(FileExistsError):  # another process was quicker, and its name counts
+            os.link(draft, ready)
+        os.unlink(draft)
+        _sync_folder(self._folder)
 
 
 def _hash(name: str) -> str:

@@ -9,7 +9,7 @@ from onestart.health import Finding, Health, Reading
 from onestart.jsonl.files import Files
 from onestart.jsonl.journal import Entry, Journal
 from onestart.lines import Owner, Place, place
-from onestart.records import KINDS, STORES, Approval, Attempt, Lease, Receipt, Record, Session, Step, store_of
+from onestart.records import KINDS, STORES, Approval, Attempt, Lease, Note, Receipt, Record, Session, Step, store_of
 
 _NOTHING: Reading[Any] = Reading((), 0, Health.ABSENT)
 _NO_NUMBERS: frozenset[int] = frozenset()
@@ -160,13 +160,8 @@ class Stores:
     def steps(self, root: str) -> Reading[Step]:
         return self._reading(("step", root))
 
-    def notes(self, key: str) -> Reading[Any]:
-        """The notes of a key's intents."""
+    def note(self, key: str) -> Reading[Note]:
         return self._reading(("note", key))
-
-    def noted(self, key: str) -> bool:
-        where = ("note", key)
-        return where in self._of["note"].entries or where in self._unmet
 
     def task_of(self, key: str) -> str | None:
         return self._task_of.get(key)
@@ -209,6 +204,11 @@ class Stores:
         if health is not Health.INTACT and most and count > most:
             health, records = _read(journal, where, entries)
         return Reading(records, count, health, journal.name + entries[-1].where)
+
+    def entries(self, where: Place) -> list[Entry]:
+        """Where the records of a place are, those included that other stores have seen and that are gone."""
+        journal = self._of[where[0]]
+        return self._with_lost(journal, where, journal.entries.get(where, []))
 
     def _with_lost(self, journal: Journal, where: Place, entries: list[Entry]) -> list[Entry]:
         """The entries and, for each record that is only known from other stores, what is in its place."""

@@ -91,7 +91,7 @@ def row_of(record: Record, *, order: int, n: int, refs: Mapping[str, int]) -> Ro
 def read(row: Row) -> Line:
     """The line of a row; damaged if it is not what the row is found by."""
     line = decode(bytes(row.line))
-    if line.health is not Health.INTACT:
+    if line.health is not Health.INTACT and not line.lost:
         return line
     there = (line.kind, place(*line.owner)[1], line.seq, line.key, line.task, line.refs.get("lease", 0))
     return line if there == (row.kind, row.name, row.n, row.key, row.task, row.lease) else CORRUPT

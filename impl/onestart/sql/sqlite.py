@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import apsw
@@ -21,6 +21,7 @@ from onestart.records import Record, store_of
 from onestart.sql.rows import COLUMNS, SCHEMA_VERSION, Row
 from onestart.sql.statements import SELECT_LEDGER, Statements, schema
 from onestart.sql.view import RowsView
+from onestart.verification import MOST
 
 T = TypeVar("T")
 
@@ -54,10 +55,13 @@ class SqliteLedger:
         return await self._run(lambda: self._alone(decide))
 
     def close(self) -> None:
-        """Close the file; a later step opens it again."""
-        if self._open is not None:
-            self._open.connection.close()
-            self._open = None
+        """Close the file, all of it in one; a later step opens it again."""
+        opened, self._open = self._open, None
+        if opened is not None:
+            with suppress(apsw.Error, LedgerUnavailableError), locked(self._files, self._path):
+                if opened.path == in_force(self._path):
+                    opened.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            opened.connection.close(True)
 
     def _alone(self, decide: Decide[T]) -> T:
         step = Step(decide)
@@ -69,7 +73,7 @@ class SqliteLedger:
         try:
             if self._open is None:
                 self._make_room()
-            with self._locked():
+            with locked(self._files, self._path):
                 steps = take()
                 self._together(steps)
         except LedgerUnavailableError as error:
@@ -112,25 +116,16 @@ class SqliteLedger:
         except OSError as error:
             raise LedgerUnavailableError("ledger", error.strerror or str(error)) from error
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """One process at a time: SQLite itself would have those that wait sleep and try again."""
-        try:
-            lock = self._files.lock(f"{self._path}-lock")
-            lock.__enter__()
-        except OSError as error:
-            raise LedgerUnavailableError("lock", error.strerror or str(error)) from error
-        try:
-            yield
-        finally:
-            lock.__exit__(None, None, None)
-
     def _opened(self) -> _Open:
-        opened = self._open
-        if opened is not None and (opened.process != os.getpid() or opened.identity != _identity(self._path)):
-            raise NotALedgerError(f"{self._path} was removed or replaced while it was open, or this process has forked")
+        """The file of the generation in force: a repair may have put a new one there."""
+        opened, path = self._open, in_force(self._path)
+        if opened is not None and opened.path != path:
+            self._abandon()
+            opened = None
+        if opened is not None and (opened.process != os.getpid() or opened.identity != _identity(path)):
+            raise NotALedgerError(f"{path} was removed or replaced while it was open, or this process has forked")
         if opened is None:
-            opened = self._open = _opened(self._path, self._vfs)
+            opened = self._open = _opened(path, self._vfs)
         return opened
 
 
@@ -139,6 +134,7 @@ class _Open:
 
     def __init__(self, connection: apsw.Connection, path: str) -> None:
         self.connection = connection
+        self.path = path
         self.rows = SqliteRows(connection)
         self.process = os.getpid()
         self.identity = _identity(path)
@@ -181,9 +177,35 @@ class SqliteRows(Statements):
         except apsw.Error as error:
             raise unavailable(error) from error
 
+    def integrity(self) -> tuple[str, ...]:
+        found = [str(text) for (text,) in self.run(f"PRAGMA integrity_check({MOST})")]
+        return () if found == ["ok"] else tuple(text for part in found for text in part.splitlines())
+
     def insert(self, row: Row) -> None:
         self.run(f'INSERT INTO "{store_of(row.kind)}" ({COLUMNS}) {_INSERT}', row)
         self.order = row.order
+
+
+@contextmanager
+def locked(files: LocalFiles, path: str) -> Iterator[None]:
+    """One process at a time: SQLite itself would have those that wait sleep and try again."""
+    try:
+        lock = files.lock(f"{path}-lock")
+        lock.__enter__()
+    except OSError as error:
+        raise LedgerUnavailableError("lock", error.strerror or str(error)) from error
+    try:
+        yield
+    finally:
+        lock.__exit__(None, None, None)
+
+
+def in_force(path: str) -> str:
+    """The newest generation of a ledger's file: repairs number them without a gap."""
+    newest, number = path, 2
+    while os.path.exists(following := f"{path}-generation-{number}"):
+        newest, number = following, number + 1
+    return newest
 
 
 def unavailable(error: apsw.Error) -> LedgerUnavailableError:
@@ -213,6 +235,15 @@ def _opened(path: str, vfs: str) -> _Open:
     return _Open(connection, path)
 
 
+def created(path: str) -> apsw.Connection:
+    """A new ledger's file, open."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    connection = apsw.Connection(path)
+    _distrust(connection)
+    _prepare(connection, path)
+    return connection
+
+
 def _prepare(connection: apsw.Connection, path: str) -> None:
     """Set the file up if it is new. Raises NotALedgerError, having changed nothing, if it is something else."""
     application, objects = _what(connection)
@@ -238,6 +269,8 @@ def _distrust(connection: apsw.Connection) -> None:
         (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
         (apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
         (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
+        # A generation that a repair has sealed keeps its bytes, whoever had it open and lets go of it.
+        (apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1),
     ):
         connection.config(what, value)
 
@@ -256,13 +289,24 @@ def _what(connection: apsw.Connection) -> tuple[int, int]:
     return int(application), int(objects)
 
 
+def check(path: str | os.PathLike[str]) -> None:
+    """Raises NotALedgerError unless the file is a ledger or may become one. Changes nothing."""
+    path = os.path.abspath(path)
+    _refuse_symlink(path)
+    if os.path.isdir(path):
+        raise NotALedgerError(f"{path} is a folder, and no ledger of JSON lines")
+    if os.path.exists(path) and os.path.getsize(path):
+        with reading(path):
+            pass
+
+
 @contextmanager
 def reading(path: str | os.PathLike[str]) -> Iterator[SqliteRows]:
     """The rows as they are at one moment, of a file that nothing is written to.
 
     Raises NotALedgerError if there is none, LedgerUnavailableError if it cannot be read.
     """
-    path = os.path.abspath(path)
+    path = in_force(os.path.abspath(path))
     _refuse_symlink(path)
     if not os.path.isfile(path):
         raise NotALedgerError(f"{path} holds no ledger")
@@ -299,5 +343,7 @@ def _refuse_symlink(path: str) -> None:
             raise NotALedgerError(f"{path} is a symbolic link; name the file itself")
     except FileNotFoundError:
         return
+    except NotADirectoryError:
+        raise NotALedgerError(f"{os.path.dirname(path)} is no folder") from None
     except OSError as error:
         raise LedgerUnavailableError("ledger", error.strerror or str(error)) from error

@@ -52,6 +52,10 @@ class Statements:
     def stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
         """The same, a few at a time."""
 
+    def integrity(self) -> tuple[str, ...]:
+        """What the database itself finds wrong with what it keeps."""
+        return ()
+
     @abstractmethod
     def insert(self, row: Row) -> None:
         """See `Rows.insert`."""
@@ -95,17 +99,22 @@ class Statements:
 
     def _all(self, column: str, tables: Sequence[str]) -> Iterable[str]:
         each = " UNION ".join(f'SELECT "{column}" AS "name" FROM {self.prefix}"{table}"' for table in tables)
-        found = self.run(f'SELECT "name" FROM ({each}) AS "each" WHERE "name" <> \'\' ORDER BY "name"')
+        found = self.run(f'SELECT DISTINCT "name" FROM ({each}) AS "each" WHERE "name" <> \'\' ORDER BY "name"')
         return [name for (name,) in found]
 
     def all(self, store: str) -> Iterator[Row]:
         return map(Row._make, self.stream(f'SELECT {COLUMNS} FROM {self.prefix}"{store}" ORDER BY "order"'))
 
-    def has(self, place: Place, n: int) -> bool:
-        """Whether there is such a row."""
-        kind, name = place
-        wanted = f'SELECT 1 FROM {self.prefix}"{store_of(kind)}" WHERE "kind" = ? AND "name" = ? AND "n" = ?'
-        return bool(list(self.run(wanted, [kind, name, n])))
+    def last(self, kind: str, name: str) -> int:
+        """The number of the last row of a place, 0 if there is none."""
+        wanted = f'SELECT max("n") FROM {self.prefix}"{store_of(kind)}" WHERE "kind" = ? AND "name" = ?'
+        ((last,),) = self.run(wanted, [kind, name])
+        return last or 0
+
+    def size(self, store: str) -> int:
+        """How many rows a store has."""
+        ((count,),) = self.run(f'SELECT count(*) FROM {self.prefix}"{store}"')
+        return int(count)
 
     def gaps(self, store: str) -> Iterator[tuple[str, str, int]]:
         """The places of a store where numbers are missing before the last one, with how many."""
@@ -116,9 +125,7 @@ class Statements:
 
     def count(self) -> int:
         """How many rows there are."""
-        each = " UNION ALL ".join(f'SELECT count(*) AS "count" FROM {self.prefix}"{table}"' for table in TABLES)
-        ((count,),) = self.run(f'SELECT sum("count") FROM ({each}) AS "each"')
-        return int(count)
+        return sum(map(self.size, TABLES))
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from onestart.health import Finding, Health, Reading
 from onestart.lines import Place, place
-from onestart.records import KINDS, Approval, Attempt, Lease, Receipt, Record, Session, Step, store_of
+from onestart.records import KINDS, Approval, Attempt, Lease, Note, Receipt, Record, Session, Step, store_of
 from onestart.sql.rows import Row, Rows, read, row_of
 
 _NOTHING: Reading[Any] = Reading((), 0, Health.ABSENT)
@@ -61,8 +61,7 @@ class RowsView:
     def approval(self, key: str) -> Reading[Approval]:
         return self._of_key("approval", key)
 
-    def notes(self, key: str) -> Reading[Any]:
-        """The notes of a key's intents."""
+    def note(self, key: str) -> Reading[Note]:
         return self._of_key("note", key)
 
     def lease(self, task: str) -> Reading[Lease]:
@@ -81,10 +80,6 @@ class RowsView:
         if where not in self._readings:
             self._readings[where] = self._reading(where, self._rows.of_place(where), self._of(root).seen.get("step", 0))
         return self._readings[where]
-
-    def noted(self, key: str) -> bool:
-        known = self._of(key)
-        return "note" in known.rows or "note" in known.seen
 
     def task_of(self, key: str) -> str | None:
         return self._of(key).task
