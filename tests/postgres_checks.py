@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from onestart.ports import LedgerUnavailableError, View
 from onestart.records import Approval, Attempt, Lease, Record
 from onestart.sql.postgres import Limits, PostgresLedger
+from onestart.sql.postgres.migrations import MIGRATIONS
 from postgres_proxy import Cut, proxy
 from stores import PostgresStore
 
@@ -189,6 +190,28 @@ def stale_token(kept: PostgresStore) -> str:
         return f"whoever stands still keeps the ledger: {error}"
     written = kept.ask('SELECT "order" FROM "attempts"')
     return f"an intent under the token 1 is record {written[0][0]}, after the token 2" if written else ""
+
+
+def replaced_meanwhile(kept: PostgresStore) -> str:
+    """While a step waits, another ledger with as many records gets the name of the one that it waits for."""
+    ledger = kept.open(limits=AT_ONCE)
+    write(ledger, approval("old"))
+
+    async def step() -> Any:
+        with kept.server.connection() as other:
+            other.execute(f'BEGIN; SELECT 1 FROM "{kept.schema}"."ledger" FOR UPDATE')
+            waiting = asyncio.ensure_future(ledger.step(lambda view: (approval("key"), "written")))
+            await asyncio.to_thread(kept.until_locked)
+            other.execute(f'ALTER SCHEMA "{kept.schema}" RENAME TO "{kept.schema}_old"; CREATE SCHEMA "{kept.schema}"')
+            for statement in MIGRATIONS[0](f'"{kept.schema}".'):
+                other.execute(statement)
+            other.execute(f'UPDATE "{kept.schema}"."ledger" SET "version" = 1, "records" = 1; COMMIT')
+            return (await asyncio.gather(waiting, return_exceptions=True))[0]
+
+    outcome = asyncio.run(step())
+    if keys(kept):
+        return f"there is {keys(kept)}"
+    return "" if "it is not as it was" in str(outcome) else f"the step comes to {outcome!r}"
 
 
 def version_changed(kept: PostgresStore) -> str:

@@ -22,6 +22,7 @@ from postgres_checks import (
     hard_stop,
     keys,
     lost_answer,
+    replaced_meanwhile,
     slow_commit,
     stale_token,
     together,
@@ -45,11 +46,13 @@ CHECKS: dict[str, Check] = {
     "two writers": two_writers,
     "stale token": stale_token,
     "version changed": version_changed,
+    "replaced meanwhile": replaced_meanwhile,
 }
 
 _UNLOCKED = rows.LOCK.replace(" FOR UPDATE", "")
 _ANY_VERSION = rows.LOCK.replace('"version", "records", extract', '1::bigint, "records", extract')
 _ANY_TIME = rows.INSERT.replace('"version" = %s', "%s::bigint IS NOT NULL")
+_ANY_TABLE = rows.INSERT.replace('"tableoid"::bigint = %s', "%s::bigint IS NOT NULL")
 _UNCOMPARED = rows.INSERT.replace('"records" = %s AND', "%s::bigint IS NOT NULL AND")
 
 
@@ -95,6 +98,7 @@ FAULTS: dict[str, tuple[str, Patches]] = {
     "a token is checked in another transaction": ("stale token", [(PostgresLedger, "_together", elsewhere)]),
     "no end to standing still": ("stale token", [(rows, "SETTINGS", rows.SETTINGS.replace("'{idle}'", "'0'"))]),
     "a version is looked at once": ("version changed", [(rows, "LOCK", _ANY_VERSION), (rows, "INSERT", _ANY_TIME)]),
+    "a ledger goes by its name": ("replaced meanwhile", [(rows, "INSERT", _ANY_TABLE)]),
 }
 
 # Each of these is one of two lines of defense, and the other one holds.
