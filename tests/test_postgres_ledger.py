@@ -6,7 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -16,7 +16,6 @@ from onestart.health import Health
 from onestart.ports import LedgerUnavailableError, NotALedgerError, View
 from onestart.records import STORES, Approval, Attempt, Lease, Receipt, Record, Session, Step
 from onestart.sql.postgres import Limits, PostgresLedger, migrations, reading, rows
-from onestart.sql.postgres.server import Connection, Server, translated
 from onestart.sql.view import RowsView
 from postgres_proxy import proxy
 from stores import PostgresStore
@@ -311,14 +310,14 @@ def test_without_psycopg_one_is_told_what_to_install() -> None:
     assert said.endswith("install it with  pip install 'onestart[postgres]'")
 
 
-def left_in_sessions(kept: PostgresStore) -> set[Any]:
+def left_in_sessions(kept: PostgresStore, **more: Any) -> set[Any]:
     """What the sessions of a pooler are left with, that a ledger has written its records through."""
     wanted = """
         SELECT current_setting('lock_timeout'), current_setting('idle_in_transaction_session_timeout'),
             (SELECT count(*) FROM pg_prepared_statements)
     """
     with proxy(kept.server.socket, sessions=3) as pooler:
-        ledger = kept.open(conninfo=pooler.conninfo)
+        ledger = kept.open(conninfo=pooler.conninfo, **more)
         before = write(ledger, None)
         assert [write(ledger, record) for record in RECORDS] == list(range(before, before + len(RECORDS)))
         ledger.close()
@@ -334,18 +333,14 @@ def test_any_session_will_do_for_a_transaction(kept: PostgresStore, monkeypatch:
     with monkeypatch.context() as fault:
         fault.setattr(rows, "SETTINGS", rows.SETTINGS.replace("true", "false"))
         assert left_in_sessions(kept) == {("30s", "10s", 0)}
-    connect = Server.connect
-
-    def trusting(server: Server) -> Connection:
-        connection = connect(server)
-        connection.prepare_threshold = 1_000_000
-        return connection
-
-    def prepared(self: rows.PostgresRows, text: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        with translated(self.connection):
-            return self.connection.execute(text.replace("?", "%s"), parameters, prepare=True, binary=True).fetchall()
-
-    monkeypatch.setattr(Server, "connect", trusting)
-    monkeypatch.setattr(rows.PostgresRows, "run", prepared)
     with pytest.raises(LedgerUnavailableError, match='prepared statement "_pg3_0" does not exist'):
-        left_in_sessions(kept)
+        left_in_sessions(kept, prepared=True)
+
+
+def test_a_session_may_keep_prepared_statements(kept: PostgresStore) -> None:
+    """Where it is one's own, each text is planned once, and all else is as it is without."""
+    ledger = kept.open(conninfo=f"{kept.server.conninfo}&application_name=own", prepared=True)
+    for _ in range(2):
+        assert [write(ledger, record) for record in RECORDS]
+    assert look(ledger, lambda view: view.lease("task").count) == 2
+    assert look(ledger, lambda view: view.receipt("key").newest) == RECORDS[0]
