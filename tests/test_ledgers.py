@@ -258,7 +258,8 @@ def test_the_doctor_knows_each_kind_of_damage(place: World, capsys: pytest.Captu
     shown = capsys.readouterr().out
     assert "key key: it was started, and its attempt record is corrupt" in shown
     assert "key wanted: its approval record is corrupt" in shown
-    assert "key doubted: whether it was started is not on record: a process meant to start it" in shown
+    if place.store.address.startswith(("jsonl", "sqlite")):  # on the server's clock its lease has not run out
+        assert "key doubted: whether it was started is not on record: a process meant to start it" in shown
     assert f"onestart ledger resolve {place.store.address}" in shown.replace("'", "")
 
 
