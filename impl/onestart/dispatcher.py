@@ -145,7 +145,7 @@ def assess(view: View, *, strand: Strand, outside: Outside, command: Command, bu
         return dispatched(view, command, Reason.CREATED if strand.started else Reason.ALREADY_DISPATCHED)
     if evidence.lease_damaged(view, task):
         return reported(view, command=command, reason=Reason.LEASE_DAMAGED)
-    fresh = evidence.never_intended(view, key, task)
+    fresh = evidence.never_intended(view, key, task, fresh=strand.fresh)
     if fresh and evidence.attempt_state(view, key) != "offered":
         return Decision(Next.AGAIN, "offer", Attempt(key, task, "offered", command.fingerprint))
     if not evidence.lease_free(view, task, outside.clock.now()):
@@ -174,7 +174,8 @@ def proceed(view: View, *, strand: Strand, outside: Outside, command: Command) -
     key, task = strand.key, strand.task
     if not leases.holds(view, strand=strand, outside=outside):
         return abandon(strand)
-    if evidence.never_intended(view, key, task) and evidence.attempt_state(view, key) == "offered":
+    fresh = evidence.never_intended(view, key, task, fresh=strand.fresh)
+    if fresh and evidence.attempt_state(view, key) == "offered":
         if not evidence.quiet(view, key, task) or evidence.bound_to_another(view, command):
             return withdraw(view, strand, Next.LOST)
         record = Attempt(key, task, "intended", command.fingerprint, strand.token)

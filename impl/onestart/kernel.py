@@ -97,6 +97,7 @@ def receive(view: View, *, command: Command, strand: Strand) -> Decision[Answer 
         return replay(view, command, created=strand.started)
     if state is not ReceiptState.ABSENT:
         return Decision(state)
+    strand.fresh = "receipts" not in evidence.astray(view)
     receipt = Receipt(command.key, command.task, "pending", command.fingerprint, command.to_json())
     return Decision(state, "accept", receipt)
 
@@ -163,7 +164,7 @@ def close(
         return closed(view, command, Reason(attempt.reason) if attempt.reason else reason)
     if evidence.started(view, key):
         return dispatched(view, command, Reason.CREATED if strand.started else reason)
-    if evidence.never_intended(view, key, task):
+    if evidence.never_intended(view, key, task, fresh=strand.fresh):
         record = Attempt(key, task, "closed", command.fingerprint, reason=str(reason))
         return Decision(None, action, record, {"reason": str(reason)})
     return answered(view, command, "report", Reason.IN_DOUBT if action == "cancel" else reason, Outcome.HELD)

@@ -32,7 +32,8 @@ class Strand:
     """One submission on its way, in one process.
 
     token: of the lease that it acquired, 0 if none. started: whether this strand started its key. failure: what the
-    executor raised instead of starting it. seen: how many records the ledger had when the strand last looked.
+    executor raised instead of starting it. seen: how many records the ledger had when the strand last looked. fresh:
+    whether it is certainly the key's first submission.
     """
 
     number: int
@@ -43,6 +44,7 @@ class Strand:
     started: bool = False
     failure: str = ""
     seen: int = 0
+    fresh: bool = False
 
     def order_of(self, command: Command) -> Order:
         """What the executor gets; the payload is a copy, since a function may change what it is given."""

@@ -13,19 +13,19 @@ _SUM_LENGTH = 19
 
 
 def of_version(line: bytes, version: int) -> bytes:
-    """The line under another version, with checksums that fit."""
-    head = _VERSION.match(line)
-    crc = _CRC.search(line)
-    assert head is not None
-    assert crc is not None
+    """The line under another version, with checksums that fit; as it is if it is none."""
+    head, crc = _VERSION.match(line), _CRC.search(line)
+    if head is None or crc is None:
+        return line
     before = b'["onestart",%d,' % version + line[head.end() : crc.start() + 1]
     return summed(before + b'"%08x",' % crc32(before) + line[crc.end() :])
 
 
 def of_wrong_shape(line: bytes) -> bytes:
-    """The line with a value of the wrong type in its body, with checksums that fit."""
+    """The line with a value of the wrong type in its body, with checksums that fit; as it is if it is none."""
     crc = _CRC.search(line)
-    assert crc is not None
+    if crc is None:
+        return line
     return summed(line[: crc.end()] + _FIELD.sub(_mistyped, line[crc.end() :], count=1))
 
 

@@ -1,4 +1,7 @@
-"""The grammar of damage: each a frozen value that says what becomes of which bytes, and does it to any medium."""
+"""The grammar of damage: each a frozen value that says what becomes of which bytes, and does it to any medium.
+
+Where an earlier damage has left nothing that it could be done to, nothing is done.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,9 @@ class OfRecord:
 
     def apply(self, medium: Medium) -> None:
         """Do it."""
-        medium.replace(self.store, self.record, self.changed(medium.records(self.store)[self.record]))
+        records = medium.records(self.store)
+        if self.record < len(records):
+            medium.replace(self.store, self.record, self.changed(records[self.record]))
 
     def changed(self, data: bytes) -> bytes:
         """What becomes of the record's bytes."""
@@ -38,7 +43,8 @@ class Flipped(OfRecord):
     bit: int
 
     def changed(self, data: bytes) -> bytes:
-        return data[: self.byte] + bytes([data[self.byte] ^ 1 << self.bit]) + data[self.byte + 1 :]
+        flipped = bytes(value ^ 1 << self.bit for value in data[self.byte : self.byte + 1])
+        return data[: self.byte] + flipped + data[self.byte + 1 :]
 
 
 @frozen
@@ -64,7 +70,7 @@ class Zeroed(OfRecord):
         left, start = self.length, self.start
         changed: list[bytes] = []
         for data in medium.records(self.store)[self.record :]:
-            part = min(left, len(data) - start)
+            part = max(0, min(left, len(data) - start))
             changed.append(data[:start] + bytes(part) + data[start + part :])
             left, start = left - part, 0
         for number, data in reversed(list(enumerate(changed, self.record))):
@@ -100,7 +106,9 @@ class Duplicated(OfRecord):
     to: int
 
     def apply(self, medium: Medium) -> None:
-        medium.insert(self.store, self.to, medium.records(self.store)[self.record])
+        records = medium.records(self.store)
+        if max(self.record, self.to - 1) < len(records):
+            medium.insert(self.store, self.to, records[self.record])
 
 
 @frozen
@@ -112,8 +120,9 @@ class Reordered(OfRecord):
 
     def apply(self, medium: Medium) -> None:
         records = medium.records(self.store)
-        medium.replace(self.store, self.record, records[self.other])
-        medium.replace(self.store, self.other, records[self.record])
+        if max(self.record, self.other) < len(records):
+            medium.replace(self.store, self.record, records[self.other])
+            medium.replace(self.store, self.other, records[self.record])
 
 
 @frozen
@@ -125,7 +134,9 @@ class Swapped(OfRecord):
     other: int
 
     def apply(self, medium: Medium) -> None:
-        medium.replace(self.store, self.record, medium.records(self.source)[self.other])
+        sources = medium.records(self.source)
+        if self.record < len(medium.records(self.store)) and self.other < len(sources):
+            medium.replace(self.store, self.record, sources[self.other])
 
 
 @frozen
@@ -135,7 +146,8 @@ class Removed(OfRecord):
     name = "removed"
 
     def apply(self, medium: Medium) -> None:
-        medium.delete(self.store, self.record)
+        if self.record < len(medium.records(self.store)):
+            medium.delete(self.store, self.record)
 
 
 @frozen

@@ -56,7 +56,7 @@ class ObstructedFiles(SimulatedFiles):
 
     def _look(self, path: str) -> None:
         if path in self._covered:
-            raise OSError(errno.EISDIR, "Is a directory", path)
+            raise OSError(None, "it is not a regular file", path)
 
     def _open(self, path: str) -> None:
         self._look(path)

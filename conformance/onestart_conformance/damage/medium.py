@@ -14,12 +14,13 @@ from onestart.ports import Ledger
 class Verified:
     """What a ledger's own check says. damage: how many things are wrong, by store. findings: in words.
 
-    refused: why the check could not be made, if it could not.
+    refused: why the check could not be made, if it could not. raised: what it should not have raised.
     """
 
     damage: Mapping[str, int]
     findings: tuple[str, ...] = ()
     refused: str = ""
+    raised: str = ""
 
     @property
     def told(self) -> bool:

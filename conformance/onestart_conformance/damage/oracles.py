@@ -13,6 +13,7 @@ from onestart.answers import Outcome
 from onestart.health import Health, Reading
 from onestart.jsonl.lines import Line, Place, decode
 from onestart.records import store_of
+from onestart_conformance.damage.grammar import UNREADABLE
 from onestart_conformance.damage.prepared import ROOT, Original, Prepared, task_of
 from onestart_conformance.damage.trial import UNRELATED, Trial
 from onestart_conformance.judgement import ANSWER, BYTES, CRASH, EFFECT, READ, START, Objection
@@ -118,7 +119,7 @@ def _answers(case: Judged) -> Iterator[str]:
 def _reported(case: Judged) -> Iterator[str]:
     """Damage is told of: by the ledger's own check, and by the answer whose reading met it."""
     trial = case.trial
-    if not trial.verified.told and _can_be_told(case):
+    if not trial.verified.told and not trial.verified.raised and _can_be_told(case):
         yield "the ledger's own check finds nothing wrong"
     if trial.seen.unavailable and not trial.answers[0].findings:
         yield f"{trial.subject} is answered without a word on the store that cannot be read"
@@ -181,7 +182,7 @@ def _degraded(readings: Mapping[Place, Reading[Any]], place: Place) -> bool:
 def _unrelated(case: Judged) -> Iterator[str]:
     """A command that the damage cannot concern is started; if a store cannot be read at all, it is held and told."""
     said = case.trial.unrelated
-    if case.trial.seen.unavailable:
+    if any(isinstance(damage, UNREADABLE) for damage in case.trial.damages):
         if not said.held or not said.findings:
             yield f"{UNRELATED} is answered with {said.outcome} over a store that nobody can read"
     elif said.outcome != Outcome.STARTED or case.trial.starts.get(UNRELATED) != 1:

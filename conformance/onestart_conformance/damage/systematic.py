@@ -99,10 +99,13 @@ def cases(prepared: Prepared, store: str, scope: Scope) -> Iterator[Case]:
         for number, damage in enumerate(_of_pairs(original, prepared)):
             if (number + original.number) % scope.pairs == 0:
                 yield (damage,), subject, How(warm=number % 2 == 1, recovers=number % 8 == 0)
-    for damage in _of_store(store, len(records)):
-        for subject in dict.fromkeys(subject_of(original.line) for original in records):
-            yield (damage,), subject, How(recovers=False)
-            yield (damage,), subject, How(tells=False, warm=True)
+    subjects = [subject_of(original.line) for original in records]
+    for number in range(len(records)):
+        for which, subject in enumerate(dict.fromkeys((subjects[number], subjects[0], subjects[-1]))):
+            yield (grammar.RolledBack(store, number),), subject, How(tells=which != 1, warm=which > 0)
+    for number, damage in enumerate(_of_store(store)):
+        for which, subject in enumerate(dict.fromkeys(subjects), number):
+            yield (damage,), subject, How(tells=which % 2 == 0, warm=which % 4 > 1, recovers=which % 3 == 0)
 
 
 def _of_bytes(original: Original, records: Sequence[Original], scope: Scope) -> Iterator[Damage]:
@@ -140,8 +143,7 @@ def _of_pairs(original: Original, prepared: Prepared) -> Iterator[Damage]:
             yield grammar.Swapped(store, number, source, number % len(records))
 
 
-def _of_store(store: str, records: int) -> Iterator[Damage]:
-    yield from (grammar.RolledBack(store, number) for number in range(records))
+def _of_store(store: str) -> Iterator[Damage]:
     yield from (kind(store) for kind in (grammar.Deleted, grammar.Covered, grammar.Refused))
     yield from (grammar.Garbage(store, data) for data in GARBAGE)
 

@@ -44,11 +44,15 @@ class Said:
 
 @frozen
 class Seen:
-    """What a fresh reader sees. unavailable: why it sees nothing, if it does not. readings, stray: as of a view."""
+    """What a reader sees. readings, stray: as of a view. unavailable: why it sees nothing, if it does not.
+
+    raised: what reading should not have raised.
+    """
 
     readings: Mapping[Place, Reading[Any]] = field(factory=dict)
     stray: tuple[Finding, ...] = ()
     unavailable: str = ""
+    raised: str = ""
 
 
 @frozen
@@ -99,7 +103,7 @@ def attempt(prepared: Prepared, medium: Medium, damages: Sequence[Damage], subje
     done = medium.bytes()
     left = {store: medium.records(store) for store in medium.stores}
     torn = frozenset(store for store in medium.stores if medium.torn(store))
-    seen, verified = see(site, prepared.shown), medium.verify()
+    seen, verified = see(site, prepared.shown), _verified(medium)
     before = _layers(site, seen, subject, kept=True)
     answers = [_again(site, subject)]
     afterwards = see(site, prepared.shown)
@@ -151,6 +155,15 @@ def see(site: Site, places: Iterable[Place]) -> Seen:
         return Seen(look(site, places), site.run(site.ledger.step(lambda view: (None, view.stray()))))
     except LedgerUnavailableError as error:
         return Seen(unavailable=str(error))
+    except Exception as error:
+        return Seen(raised=f"reading: {type(error).__name__}: {error}")
+
+
+def _verified(medium: Medium) -> Verified:
+    try:
+        return medium.verify()
+    except Exception as error:
+        return Verified({}, raised=f"the ledger's own check: {type(error).__name__}: {error}")
 
 
 def _most(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:

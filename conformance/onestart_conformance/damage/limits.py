@@ -1,0 +1,102 @@
+"""What nobody can notice, shown: damage that leaves a ledger as it once was, or as a crash might have left it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from attrs import frozen
+
+from onestart_conformance.damage.medium import Medium
+from onestart_conformance.damage.outside import PromptExecutor, unheard
+from onestart_conformance.damage.prepared import LOST, command
+from onestart_conformance.damage.site import LEASE, Site
+from onestart_conformance.doubles import Engine
+
+
+@frozen
+class Shown:
+    """What came of it. told: whether the ledger's check or the answer says anything. starts: of the key, in all."""
+
+    told: bool
+    starts: int
+    answer: str
+
+
+@frozen
+class Limit:
+    """starts: how often the key is started in the end; 2 where there is nothing to tell a replay from a first call."""
+
+    name: str
+    statement: str
+    play: Callable[[Medium], Shown]
+    starts: int
+
+    @property
+    def why(self) -> str:
+        """What it comes to, in words."""
+        return "a second start" if self.starts > 1 else "no second start"
+
+
+def _all_rolled_back(medium: Medium) -> Shown:
+    site = _site(medium)
+    site.submit(command("ended"))
+    older = medium.keep()
+    site.submit(command("approved"))
+    medium.restore(older)
+    return _again(site, medium, "approved")
+
+
+def _completion_cut_off(medium: Medium) -> Shown:
+    site = _site(medium)
+    site.submit(command("approved"))
+    medium.cut("receipts", 1, 0)
+    return _again(site, medium, "approved")
+
+
+def _unseen_in_two_stores(medium: Medium) -> Shown:
+    """The intent and its note are what was written last to each of their stores."""
+    site = _site(medium)
+    site.submit(command("lost"))
+    medium.cut("attempts", 1, 0)
+    medium.cut("leases", 1, 0)
+    return _again(site, medium, "lost")
+
+
+def _site(medium: Medium) -> Site:
+    return Site(medium.ledger(), PromptExecutor(Engine(unheard), LOST))
+
+
+def _again(site: Site, medium: Medium, key: str) -> Shown:
+    """What a process does that comes up when the lease has run out."""
+    verified = medium.verify()
+    site.ledger = medium.ledger()
+    site.executor.lost = frozenset()
+    site.pass_time(4 * LEASE)
+    answer = site.submit(command(key))
+    return Shown(verified.told or bool(answer.findings), site.starts.get(key, 0), str(answer.reason))
+
+
+def _named(*limits: Limit) -> Mapping[str, Limit]:
+    return {limit.name: limit for limit in limits}
+
+
+LIMITS = _named(
+    Limit(
+        "all-rolled-back-together",
+        "every store is an older copy, all of the same moment: that is what the ledger was then",
+        _all_rolled_back,
+        2,
+    ),
+    Limit(
+        "completion-cut-off",
+        "the last receipt is gone, and no other record was written since: a crash might have kept it from being there",
+        _completion_cut_off,
+        1,
+    ),
+    Limit(
+        "intent-and-note-cut-off",
+        "the last records of two stores are gone, which are all that was known of an intent",
+        _unseen_in_two_stores,
+        2,
+    ),
+)
