@@ -8,11 +8,14 @@ from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+import apsw
+
 from onestart import CannotTellError, Chain, Command, Event, LedgerUnavailableError, Order, Ruling
 from onestart.executors import CallableExecutor
 from onestart.jsonl.ledger import JsonlLedger
-from onestart.ports import Executor, View
+from onestart.ports import Executor, Ledger, View
 from onestart.records import Record
+from onestart.sql.sqlite import SqliteLedger
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -28,8 +31,9 @@ class DiedError(BaseException):
 class World:
     """Everything outside of a chain. effects: the payloads of what was really executed."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kind: str = "jsonl") -> None:
         self.folder = folder
+        self.kind = kind
         self.events: list[Event] = []
         self.effects: list[Any] = []
         self.news = asyncio.Event()
@@ -44,7 +48,7 @@ class World:
     def chain(self, **more: Any) -> Chain:
         """A new process over the same folder."""
         ports: dict[str, Any] = {
-            "ledger": JsonlLedger(self.folder / "ledger"),
+            "ledger": self.ledger(),
             "executor": self.line,
             "governance": self.office,
             "clock": self.clock,
@@ -52,6 +56,12 @@ class World:
             "lease_seconds": LEASE,
         }
         return Chain(**(ports | more))
+
+    def ledger(self) -> Ledger:
+        """The ledger as a process opens it that has just come up."""
+        if self.kind == "sqlite":
+            return SqliteLedger(self.folder / "ledger.sqlite")
+        return JsonlLedger(self.folder / "ledger")
 
     def see(self, event: Event) -> None:
         self.events.append(event)
@@ -77,15 +87,45 @@ class World:
     async def seen(self, action: str, times: int = 1) -> None:
         await self.until(lambda: self.actions().count(action) >= times)
 
-    def store(self, name: str) -> Path:
-        return self.folder / "ledger" / f"{name}.jsonl"
+    def lines(self, name: str) -> list[bytes]:
+        """The lines of a store, none if there is no such store yet."""
+        if self.kind == "jsonl":
+            return self._file(name).read_bytes().splitlines() if self._file(name).exists() else []
+        if not self._database.exists():
+            return []
+        connection = apsw.Connection(str(self._database))
+        return [bytes(line) for (line,) in connection.execute(f'SELECT "line" FROM "{name}" ORDER BY "order"')]
 
     def damage(self, name: str, old: bytes, new: bytes) -> None:
         """Change bytes in the last line of a store that has them."""
-        before, found, after = self.store(name).read_bytes().rpartition(old)
-        assert found
         assert len(old) == len(new)
-        self.store(name).write_bytes(before + new + after)
+        number = max(number for number, line in enumerate(self.lines(name)) if old in line)
+        mended = new.join(self.lines(name)[number].rsplit(old, 1))
+        if self.kind == "jsonl":
+            self._file(name).write_bytes(self._file(name).read_bytes().replace(self.lines(name)[number], mended))
+            return
+        with apsw.Connection(str(self._database)) as connection:
+            where = f'"order" = (SELECT "order" FROM "{name}" ORDER BY "order" LIMIT 1 OFFSET {number})'
+            connection.execute(f'UPDATE "{name}" SET "line" = ? WHERE {where}', (mended,))
+
+    def lose(self, name: str) -> None:
+        """Lose a store."""
+        if self.kind == "jsonl":
+            self._file(name).unlink()
+            return
+        with apsw.Connection(str(self._database)) as connection:
+            connection.execute(f'DELETE FROM "{name}"')
+
+    def spot(self, name: str, number: int, place: str) -> str:
+        """Where a finding says that a record is: its line, or its place."""
+        return f"{name}.jsonl:{number}" if self.kind == "jsonl" else f"{name}:{place}"
+
+    def _file(self, name: str) -> Path:
+        return self.folder / "ledger" / f"{name}.jsonl"
+
+    @property
+    def _database(self) -> Path:
+        return self.folder / "ledger.sqlite"
 
     async def _end(self, key: str) -> None:
         self._ended.append(key)
@@ -148,7 +188,8 @@ class Line:
     """The executor as one reaches it, over a line that can fail.
 
     before, after: raised by `start` in place of starting, and once it has started. held: what `start` waits for first.
-    late: what it waits for once it has started. mute: `look_up` cannot tell. broken: raised by `stop`.
+    late: what it waits for once it has started. asked: the keys that were looked up.
+    mute: `look_up` cannot tell. broken: raised by `stop`.
     """
 
     def __init__(self, executor: Executor) -> None:
@@ -160,6 +201,11 @@ class Line:
         self.mute = False
         self.broken: Exception | None = None
         self.orders: list[Order] = []
+        self.asked: list[str] = []
+
+    async def identify(self) -> str:
+        identify = getattr(self.executor, "identify", None)
+        return "" if identify is None else await identify()
 
     async def start(self, order: Order) -> None:
         self.orders.append(order)
@@ -175,6 +221,7 @@ class Line:
             raise after
 
     async def look_up(self, key: str, task: str, token: int) -> bool:
+        self.asked.append(key)
         if self.mute:
             raise CannotTellError(key)
         return await self.executor.look_up(key, task, token)
@@ -195,7 +242,7 @@ class Line:
 class MortalLedger:
     """A ledger whose process dies, or whose disk fails, at its last step, before or after the record is durable."""
 
-    def __init__(self, ledger: JsonlLedger, last: int, *, durable: bool, fails: bool = False) -> None:
+    def __init__(self, ledger: Ledger, last: int, *, durable: bool, fails: bool = False) -> None:
         self.count = 0
         self.dead = False
         self._ledger, self._last, self._durable, self._fails = ledger, last, durable, fails

@@ -28,7 +28,7 @@ FOLDERS = {
 }
 OUTSIDE = {
     "onestart_model": {"attrs", "itf_py"},
-    "onestart": {"attrs", "click", "mcp"},
+    "onestart": {"apsw", "attrs", "click", "mcp", "psycopg"},
     "onestart_proofs": {"attrs", "click", "networkx", "numpy", "rich", "z3"},
     "onestart_report": {"attrs", "click", "rich"},
     "onestart_conformance": {"attrs", "click", "hypothesis", "rich"},

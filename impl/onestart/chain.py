@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import math
 import os
-import secrets
 import socket
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
@@ -74,7 +73,7 @@ class Chain:
     ) -> None:
         if not 0 < lease_seconds < math.inf:
             raise ValueError(f"lease_seconds must be above 0 and finite, not {lease_seconds!r}")
-        name = process or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+        name = process or f"{socket.gethostname()}-{os.getpid()}-{os.urandom(4).hex()}"
         check_name("process", name)
         self._outside = Outside(
             ledger, executor, governance or Permissive(), clock or SystemClock(), observer, name, float(lease_seconds)

@@ -123,9 +123,20 @@ def never_intended(view: View, key: str, task: str, *, fresh: bool = False) -> b
     """
     if attempt_state(view, key) not in ("absent", "offered"):
         return False
-    if view.noted(key) or completed(view, key) or lease_damaged(view, task):
+    if view.note(key).exists or completed(view, key) or lease_damaged(view, task):
         return False
     return fresh or not astray(view) >= INTENTS
+
+
+def elsewhere(view: View, key: str, executor: str) -> bool:
+    """Another executor was to start the key, or may have been: this one, if it has a name, cannot tell of it.
+
+    A key of which no note was made was started by nobody, so nobody need be asked in particular.
+    """
+    attempts = {record.executor for record in view.attempt(key).records}
+    notes = {record.executor for record in view.note(key).records}
+    known = (attempts | notes | {record.executor for record in view.session(key).records}) - {""}
+    return known != {executor} if known else bool(executor) and view.note(key).exists
 
 
 def over(view: View, key: str) -> bool:

@@ -33,7 +33,8 @@ class Strand:
 
     token: of the lease that it acquired, 0 if none. started: whether this strand started its key. failure: what the
     executor raised instead of starting it. seen: how many records the ledger had when the strand last looked. fresh:
-    whether it is certainly the key's first submission.
+    whether it is certainly the key's first submission. executor: the name of the executor that it deals with.
+    elsewhere: that one cannot tell what became of the key.
     """
 
     number: int
@@ -45,6 +46,8 @@ class Strand:
     failure: str = ""
     seen: int = 0
     fresh: bool = False
+    executor: str = ""
+    elsewhere: bool = False
 
     def order_of(self, command: Command) -> Order:
         """What the executor gets; the payload is a copy, since a function may change what it is given."""
@@ -62,6 +65,15 @@ class Outside:
     observer: Observer
     process: str
     lease_seconds: float
+
+    async def identify(self) -> str:
+        """The executor's name, empty if it has none."""
+        identify = getattr(self.executor, "identify", None)
+        return str(await identify()) if identify is not None else ""
+
+    def now(self, view: View) -> float:
+        """The time by which leases end: that of the ledger's clock if it has one, else of this process's."""
+        return self.clock.now() if view.now is None else view.now
 
     async def step(self, strand: Strand, decide: Callable[[View], Decision[T]]) -> T:
         """One ledger step, and its event once the record is durable."""

@@ -11,7 +11,7 @@ from attrs import frozen
 
 from onestart.answers import Outcome
 from onestart.health import Health, Reading
-from onestart.jsonl.lines import Line, Place, decode
+from onestart.lines import Line, Place, decode
 from onestart.records import store_of
 from onestart_conformance.damage.grammar import UNREADABLE
 from onestart_conformance.damage.prepared import ROOT, Original, Prepared, task_of

@@ -11,7 +11,7 @@ from attrs import frozen
 from onestart import Command
 from onestart.flow.driver import lease_of
 from onestart.health import Health, Reading
-from onestart.jsonl.lines import Line, Place, decode
+from onestart.lines import Line, Place, decode
 from onestart.ports import View
 from onestart.records import KINDS
 from onestart_conformance.damage.medium import Medium
@@ -126,10 +126,10 @@ def _originals(medium: Medium, store: str) -> list[Original]:
 
 
 def look(site: Site, places: Iterable[Place]) -> dict[Place, Reading[Any]]:
-    """What a ledger shows in each of these places, as far as they can be asked for."""
+    """What a ledger shows in each of these places."""
 
     def see(view: View) -> tuple[None, dict[Place, Reading[Any]]]:
-        return None, {place: _reading(view, *place) for place in sorted(places) if place[0] != "note"}
+        return None, {place: _reading(view, *place) for place in sorted(places)}
 
     return site.run(site.ledger.step(see))
 

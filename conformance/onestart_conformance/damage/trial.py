@@ -10,7 +10,7 @@ from attrs import evolve, field, frozen
 from onestart import Answer, Outcome
 from onestart.flow import FlowError
 from onestart.health import Finding, Reading
-from onestart.jsonl.lines import Place
+from onestart.lines import Place
 from onestart.ports import LedgerUnavailableError
 from onestart_conformance.damage.grammar import Damage
 from onestart_conformance.damage.medium import Medium, Verified

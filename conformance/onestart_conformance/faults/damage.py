@@ -7,14 +7,13 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
-from onestart import evidence
+from onestart import evidence, lines
 from onestart.health import Health
-from onestart.jsonl import lines
 from onestart.jsonl.journal import Journal
 from onestart.jsonl.stores import Stores
-from onestart.jsonl.verify import StoreReport
 from onestart.ports import LedgerUnavailableError, View
 from onestart.records import KINDS
+from onestart.verification import StoreReport
 from onestart_conformance.damage.oracles import ABSENCE, REPORT, UNRELATED_HELD
 from onestart_conformance.faults.fault import ONE_START, Fault, Patch
 from onestart_conformance.judgement import CRASH, READ, START

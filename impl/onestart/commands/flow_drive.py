@@ -18,7 +18,7 @@ from onestart.flow.flows import Flows
 from onestart.flow.identity import short
 from onestart.flow.journal import Journal
 from onestart.flow.outcome import Outcome
-from onestart.jsonl.ledger import JsonlLedger
+from onestart.ledgers import open_ledger
 from onestart.ports import Clock
 
 NOT_NOW = 75  # EX_TEMPFAIL, as of `onestart run`
@@ -62,7 +62,7 @@ class Drive:
         """Bring the flow as far as it gets. Raises what `Flows.run` raises; UsageError for an id without a record."""
         progress = Progress(Mode.QUIET if self.quiet else mode())
         flows = Flows(
-            ledger=JsonlLedger(self.typed.ledger), observer=progress, clock=self.clock, lease_seconds=self.lease
+            ledger=open_ledger(self.typed.ledger), observer=progress, clock=self.clock, lease_seconds=self.lease
         )
         try:
             return await Patience(flows, self.clock, progress).run(self.flow, self.typed.root, self._arguments)

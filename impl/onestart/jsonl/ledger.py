@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable, Hashable
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
 
+from onestart.group_commit import Decide, GroupCommit, Run, Step, Take
 from onestart.jsonl.files import Files, LocalFiles
 from onestart.jsonl.stores import Stores
-from onestart.ports import LedgerUnavailableError, View
+from onestart.ports import LedgerUnavailableError, NotALedgerError, View
 from onestart.records import Record
 
 T = TypeVar("T")
@@ -21,44 +21,17 @@ _FORMAT, _VERSION = "onestart-ledger", 1
 _MARK = json.dumps({"format": _FORMAT, "version": _VERSION}, separators=(",", ":")).encode() + b"\n"
 
 
-class NotALedgerError(LedgerUnavailableError):
-    """The folder is no ledger that this program knows; nothing in it was touched."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__("ledger", reason)
-
-
-class Run(Protocol):
-    """How a step is run: somewhere, once, and to its end, whoever stops waiting for it."""
-
-    def __call__(self, function: Callable[[], T], /) -> Awaitable[T]: ...
-
-
-async def in_thread(function: Callable[[], T]) -> T:
-    """Run the function in a thread. If the waiting task is cancelled, the function ends before the task does."""
-    future = asyncio.get_running_loop().run_in_executor(None, function)
-    cancelled: asyncio.CancelledError | None = None
-    while not future.done():
-        try:
-            await asyncio.wait((future,))
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        future.exception()  # looked at, so that nobody is told of it
-        raise cancelled
-    return future.result()
-
-
 class JsonlLedger:
     """A `Ledger` in a folder, shared by any number of processes of one machine.
 
-    A missing or empty folder becomes a ledger at the first step. A step is made durable by one fsync of one file. After
-    a failed write every step raises LedgerUnavailableError: what the file holds is unknown until it is opened anew.
+    A missing or empty folder becomes a ledger at the first step. A step is made durable by one fsync of one file, which
+    steps that come meanwhile share if they write to the same one. After a failed write every step raises
+    LedgerUnavailableError: what the file holds is unknown until it is opened anew.
 
-    files: the file system, LocalFiles if None. run: how a step is run, in a thread if not given.
+    files: the file system, LocalFiles if None. run: how a step is run, each alone; together and in threads if None.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, files: Files | None = None, run: Run = in_thread) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, files: Files | None = None, run: Run | None = None) -> None:
         self._path = os.fspath(path)
         self._files: Files = LocalFiles() if files is None else files
         self._run = run
@@ -66,22 +39,45 @@ class JsonlLedger:
         self._marker = f"{self._path}/{MARKER}"
         self._marked: Hashable | None = None
         self._stores = Stores(self._path, self._files)
+        self._group = GroupCommit(self._carry_out)
 
     async def step(self, decide: Callable[[View], tuple[Record | None, T]]) -> T:
         """See `Ledger.step`. Raises NotALedgerError if the folder holds something else."""
-        return await self._run(lambda: self._step(decide))
+        if self._run is None:
+            return await self._group.step(decide)
+        return await self._run(lambda: self._alone(decide))
 
-    def _step(self, decide: Callable[[View], tuple[Record | None, T]]) -> T:
-        stores = self._stores
-        if self._marked is None:
-            self._prepare()
-        with _Held(self._files, self._lock):
-            self._open()
-            stores.refresh()
-            record, answer = decide(stores)
+    def _alone(self, decide: Decide[T]) -> T:
+        step = Step(decide)
+        self._carry_out(lambda: [step])
+        return step.result()
+
+    def _carry_out(self, take: Take) -> None:
+        steps: list[Step[Any]] = []
+        try:
+            if self._marked is None:
+                self._prepare()
+            with _Held(self._files, self._lock):
+                steps = take()
+                self._open()
+                self._stores.refresh()
+                self._together(steps)
+        except LedgerUnavailableError as error:
+            for step in steps or take():
+                if step.under_way:
+                    step.failed(error)
+
+    def _together(self, steps: list[Step[Any]]) -> None:
+        """Each decides on what those before it have appended; none is done before that is durable."""
+        stores, decided = self._stores, list[Step[Any]]()
+        for step in steps:
+            record = step.decide(stores)
             if record is not None:
+                if stores.open_elsewhere(record):
+                    _commit(stores, decided)
                 stores.append(record)
-        return answer
+            decided.append(step)
+        _commit(stores, decided)
 
     def _prepare(self) -> None:
         """Make the folder, unless something else is there already."""
@@ -112,6 +108,13 @@ class JsonlLedger:
         files.sync(self._marker)
         files.sync_folder(self._path)
         files.sync_folder(os.path.dirname(self._path.rstrip("/")) or ("/" if self._path.startswith("/") else "."))
+
+
+def _commit(stores: Stores, decided: list[Step[Any]]) -> None:
+    stores.commit()
+    for step in decided:
+        step.done()
+    decided.clear()
 
 
 class _Held:
