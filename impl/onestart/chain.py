@@ -125,12 +125,13 @@ class Chain:
         """
         answers = []
         for key, unfinished in await self._outside.ledger.step(lambda view: (None, _unfinished(view))):
-            command, _ = await self._on_record(key)
+            command, strand = await self._of_record(key)
             if unfinished and command is not None:
                 answers.append(await self._taken_up(command))
             elif unfinished:
                 answers.append(Answer(key, Outcome.HELD, Reason.COMMAND_DAMAGED))
-            await self.reconcile(key)
+            if strand is not None:
+                await self._finish(self._sessions.reconcile(strand))
         return tuple(answers)
 
     async def _taken_up(self, command: Command) -> Answer:
@@ -178,6 +179,10 @@ class Chain:
 
     async def _on_record(self, key: str) -> tuple[Command | None, Strand | None]:
         check_name("key", key)
+        return await self._of_record(key)
+
+    async def _of_record(self, key: str) -> tuple[Command | None, Strand | None]:
+        """The same for a key that a ledger shows, which damage may have made into what nobody could submit."""
 
         def look(view: View) -> tuple[None, tuple[Command | None, str | None, str]]:
             bound = sorted(evidence.binding(view, key))

@@ -16,6 +16,7 @@ from onestart_conformance.damage.jsonl import DiskMedium
 from onestart_conformance.damage.medium import Medium
 from onestart_conformance.damage.oracles import objections
 from onestart_conformance.damage.prepared import Prepared, prepared
+from onestart_conformance.damage.sqlite import SqliteMedium
 from onestart_conformance.damage.systematic import Case, Scope, Tally, cases, tried
 from onestart_conformance.damage.trial import attempt
 from onestart_conformance.faults.fault import Fault, seeded
@@ -37,7 +38,7 @@ EFFORTS: Mapping[str, Effort] = {
     "standard": Effort(Scope(8, 1), 1_000),
     "deep": Effort(Scope(1, 1), 20_000),
 }
-MEDIA: Mapping[str, Callable[[], Medium]] = {"jsonl": DiskMedium}
+MEDIA: Mapping[str, Callable[[], Medium]] = {"jsonl": DiskMedium, "sqlite": SqliteMedium}
 
 
 @frozen

@@ -10,7 +10,7 @@ from typing import ClassVar, TypeAlias
 from attrs import field, frozen
 
 from onestart_conformance.damage import forgery
-from onestart_conformance.damage.medium import Medium
+from onestart_conformance.damage.medium import FileMedium, Medium, RowMedium
 
 JSON = b'{"kind":"nobody\'s","of":[1,2.5,null]}'
 
@@ -232,5 +232,67 @@ class Garbage(OfStore):
         medium.insert(self.store, len(medium.records(self.store)), self.data)
 
 
-Damage: TypeAlias = OfRecord | OfStore
-UNREADABLE = (Covered, Refused)
+@frozen
+class Edited(OfRecord):
+    """A column of the record's row has another value."""
+
+    name = "edited column"
+    column: str
+    value: object
+
+    def apply(self, medium: Medium) -> None:
+        if isinstance(medium, RowMedium) and self.record < len(medium.records(self.store)):
+            medium.edit(self.store, self.record, self.column, self.value)
+
+
+@frozen
+class OfFile:
+    """What happens to the file that a whole ledger is in. byte: from its beginning."""
+
+    name: ClassVar[str]
+    byte: int
+    store: ClassVar[str] = "(file)"
+
+    def apply(self, medium: Medium) -> None:
+        """Do it."""
+        if isinstance(medium, FileMedium):
+            medium.rewrite(self.changed(medium.image()))
+
+    def changed(self, image: bytes) -> bytes:
+        """What becomes of the file's bytes."""
+        raise NotImplementedError
+
+
+@frozen
+class FlippedInFile(OfFile):
+    """One bit of the file has another value."""
+
+    name = "flipped bit of a page"
+    bit: int
+
+    def changed(self, image: bytes) -> bytes:
+        return image[: self.byte] + bytes([image[self.byte] ^ 1 << self.bit]) + image[self.byte + 1 :]
+
+
+@frozen
+class ZeroedInFile(OfFile):
+    """A sector of the file is zero."""
+
+    name = "zeroed sector"
+
+    def changed(self, image: bytes) -> bytes:
+        return image[: self.byte] + bytes(min(SECTOR, len(image) - self.byte)) + image[self.byte + SECTOR :]
+
+
+@frozen
+class CutFile(OfFile):
+    """The file ends at this byte."""
+
+    name = "file cut off"
+
+    def changed(self, image: bytes) -> bytes:
+        return image[: self.byte]
+
+
+SECTOR = 512
+Damage: TypeAlias = OfRecord | OfStore | OfFile

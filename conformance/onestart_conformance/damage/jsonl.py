@@ -15,7 +15,7 @@ from onestart.jsonl.ledger import JsonlLedger
 from onestart.jsonl.verify import verify
 from onestart.ports import Ledger, LedgerUnavailableError
 from onestart.records import STORES
-from onestart_conformance.damage.medium import Verified
+from onestart_conformance.damage.medium import STORE, Verified
 from onestart_conformance.disk import Disk, Image, SimulatedFiles
 from onestart_conformance.node import PATH
 
@@ -69,6 +69,9 @@ class OfLines(ABC):
 
     name = "jsonl"
     stores = tuple(STORES)
+    numbering = STORE
+    counts = False
+    readable = True
 
     @abstractmethod
     def data(self, store: str) -> bytes:
@@ -147,9 +150,11 @@ class DiskMedium(OfLines):
 
     def cover(self, store: str) -> None:
         self._covered.add(_file(store))
+        self.readable = False
 
     def refuse(self, store: str) -> None:
         self._refused.add(_file(store))
+        self.readable = False
 
     def bytes(self) -> Mapping[str, bytes]:
         return self.disk.snapshot()
@@ -161,6 +166,7 @@ class DiskMedium(OfLines):
         assert isinstance(kept, dict)
         self._covered.clear()
         self._refused.clear()
+        self.readable = True
         self.disk = Disk()
         for number, (path, data) in enumerate(kept.items(), 1):
             self.disk.files[path] = Image(number, bytearray(data), entered=True)
@@ -194,9 +200,11 @@ class FolderMedium(OfLines):
     def cover(self, store: str) -> None:
         self.remove(store)
         self._path(store).mkdir()
+        self.readable = False
 
     def refuse(self, store: str) -> None:
         self._path(store).chmod(0)
+        self.readable = False
 
     def bytes(self) -> Mapping[str, bytes]:
         return {path.name: path.read_bytes() for path in sorted(self._folder.iterdir()) if path.is_file()}
@@ -209,6 +217,7 @@ class FolderMedium(OfLines):
         if self._folder.exists():
             shutil.rmtree(self._folder)
         self._folder.mkdir()
+        self.readable = True
         for name, data in kept.items():
             (self._folder / name).write_bytes(data)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from attrs import frozen
 
 from onestart.ports import Ledger
+
+STORE, PLACE = "store", "place"
 
 
 @frozen
@@ -40,6 +42,18 @@ class Medium(Protocol):
 
     @property
     def stores(self) -> tuple[str, ...]: ...
+
+    @property
+    def numbering(self) -> str:
+        """What a record's number counts: those of its store, or those of its kind and name."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether the ledger keeps count of its records, so that its own check misses every one."""
+
+    @property
+    def readable(self) -> bool:
+        """Whether the system lets a process read what there is of every store."""
 
     def records(self, store: str) -> tuple[bytes, ...]:
         """What there is in place of each record, legible or not; none if the store is gone or cannot be read."""
@@ -82,3 +96,22 @@ class Medium(Protocol):
 
     def verify(self) -> Verified:
         """What the ledger's own check says."""
+
+
+@runtime_checkable
+class RowMedium(Medium, Protocol):
+    """A medium whose records are rows, which can be edited by hand."""
+
+    def edit(self, store: str, record: int, column: str, value: object) -> None:
+        """Put another value into a column of a record's row, where the table takes it."""
+
+
+@runtime_checkable
+class FileMedium(Medium, Protocol):
+    """A medium whose stores are in one file."""
+
+    def image(self) -> bytes:
+        """The bytes of the file."""
+
+    def rewrite(self, image: bytes) -> None:
+        """Write the file anew in its place."""

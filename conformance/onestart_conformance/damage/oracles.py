@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeGuard
 
 from attrs import frozen
 
 from onestart.answers import Outcome
-from onestart.health import Health, Reading
+from onestart.health import Finding, Health, Reading
 from onestart.lines import Line, Place, decode
-from onestart.records import store_of
-from onestart_conformance.damage.grammar import UNREADABLE
+from onestart.lines import place as place_of
+from onestart.records import STORES, store_of
+from onestart_conformance.damage.grammar import Damage, Edited, OfFile
+from onestart_conformance.damage.medium import STORE
 from onestart_conformance.damage.prepared import ROOT, Original, Prepared, task_of
 from onestart_conformance.damage.trial import UNRELATED, Trial
 from onestart_conformance.judgement import ANSWER, BYTES, CRASH, EFFECT, READ, START, Objection
@@ -23,7 +25,7 @@ REPORT = "report"  # damage that was met is not told of, by an answer or by the 
 UNRELATED_HELD = "unrelated"  # damage stands in the way of a command that it cannot concern
 
 ORACLES = (START, EFFECT, READ, ANSWER, ABSENCE, REPORT, UNRELATED_HELD, BYTES, CRASH)
-FLOWS = store_of("step")
+OF_FILES = (START, EFFECT, ANSWER, CRASH)  # all stores are in the file, and parts of it are used by nothing
 NEVER = ("cancelled",)  # prepared keys that may not be started any more
 
 
@@ -43,21 +45,29 @@ class Judged:
 
 def judged(prepared: Prepared, trial: Trial) -> Judged:
     """Find out what is gone, and what of it nobody can know."""
+    moved = {(damage.store, damage.record) for damage in trial.damages if _hides(damage)}
     gone = tuple(
         original
         for store, originals in prepared.records.items()
         for original in originals
-        if original.raw not in trial.left[store]
+        if original.raw not in trial.left[store] or (store, original.number) in moved
     )
-    traces = _Traces(prepared, trial)
+    traces = _Traces(prepared, trial, frozenset(original.raw for original in gone))
     return Judged(prepared, trial, gone, frozenset(original.line.place for original in gone if not traces.of(original)))
+
+
+def _hides(damage: Damage) -> TypeGuard[Edited]:
+    """Whether a row is no longer found by what it was found by."""
+    return isinstance(damage, Edited) and damage.column in ("kind", "name")
 
 
 def objections(prepared: Prepared, trial: Trial) -> Iterator[Objection]:
     """What all oracles object to."""
     case = judged(prepared, trial)
+    of_file = any(isinstance(damage, OfFile) for damage in trial.damages)
     for oracle, judge in JUDGES.items():
-        yield from (Objection(oracle, what) for what in judge(case))
+        if not of_file or oracle in OF_FILES:
+            yield from (Objection(oracle, what) for what in judge(case))
 
 
 def _starts(case: Judged) -> Iterator[str]:
@@ -98,8 +108,13 @@ def _absence(case: Judged) -> Iterator[str]:
 
 def _excused(case: Judged, place: Place) -> bool:
     """Whether damage that may be anybody's is reported of the place's store, or nobody could know of it."""
-    store = store_of(place[0])
-    return place in case.hidden or any(finding.store == store for finding in case.trial.seen.stray)
+    return place in case.hidden or any(_may_be_of(case, finding, place) for finding in case.trial.seen.stray)
+
+
+def _may_be_of(case: Judged, finding: Finding, place: Place) -> bool:
+    """Whether damage that may be anybody's may be of this place; rows say of which one they are."""
+    named = case.prepared.numbering == STORE or f" of {place[1]}," in finding.where
+    return named and finding.store == store_of(place[0])
 
 
 def _answers(case: Judged) -> Iterator[str]:
@@ -121,29 +136,32 @@ def _reported(case: Judged) -> Iterator[str]:
     trial = case.trial
     if not trial.verified.told and not trial.verified.raised and _can_be_told(case):
         yield "the ledger's own check finds nothing wrong"
-    if trial.seen.unavailable and not trial.answers[0].findings:
+    if not trial.readable and not trial.answers[0].findings:
         yield f"{trial.subject} is answered without a word on the store that cannot be read"
-    met = list(_met(trial))
+    met = list(_met(case))
     if met and not trial.answers[0].findings:
         yield f"{trial.subject} is answered without a word on the {met[0]}"
 
 
-def _met(trial: Trial) -> Iterator[str]:
+def _met(case: Judged) -> Iterator[str]:
     """The damage that is read before the answer, and is still there after it."""
+    trial = case.trial
     for place in _places_of(trial.subject):
         if _degraded(trial.seen.readings, place) and _degraded(trial.afterwards.readings, place):
             yield f"{place[0]} of {place[1]}"
     for finding in trial.afterwards.stray:
-        if finding in trial.seen.stray and (trial.subject != ROOT or finding.store == FLOWS):
+        where = ("step", ROOT) if trial.subject == ROOT else (STORES[finding.store][0], trial.subject)
+        if finding in trial.seen.stray and _may_be_of(case, finding, where):
             yield str(finding)
 
 
 def _can_be_told(case: Judged) -> bool:
     """Whether the ledger differs from what was written by more than a last write that may have been cut off."""
     trial = case.trial
-    if trial.seen.unavailable:
+    if not trial.readable:
         return True
-    traced = any(original.line.place not in case.hidden for original in case.gone)
+    traced = case.prepared.counts and len(case.gone) > 0
+    traced = traced or any(original.line.place not in case.hidden for original in case.gone)
     added = any(
         raw not in {original.raw for original in case.prepared.records[store]} and not _may_be_torn(trial, store, raw)
         for store, records in trial.left.items()
@@ -182,7 +200,7 @@ def _degraded(readings: Mapping[Place, Reading[Any]], place: Place) -> bool:
 def _unrelated(case: Judged) -> Iterator[str]:
     """A command that the damage cannot concern is started; if a store cannot be read at all, it is held and told."""
     said = case.trial.unrelated
-    if any(isinstance(damage, UNREADABLE) for damage in case.trial.damages):
+    if not case.trial.readable:
         if not said.held or not said.findings:
             yield f"{UNRELATED} is answered with {said.outcome} over a store that nobody can read"
     elif said.outcome != Outcome.STARTED or case.trial.starts.get(UNRELATED) != 1:
@@ -216,31 +234,43 @@ JUDGES: Mapping[str, Callable[[Judged], Iterator[str]]] = {
 class _Traces:
     """What is left in a damaged ledger that tells of a record that is gone."""
 
-    def __init__(self, prepared: Prepared, trial: Trial) -> None:
-        self._furthest: dict[str, int] = {}
-        self._residue: dict[str, int] = {}
+    def __init__(self, prepared: Prepared, trial: Trial, gone: frozenset[bytes]) -> None:
+        """gone: the bytes of records that are not in their places, wherever else they may be."""
+        self._by_store = prepared.numbering == STORE
+        self._furthest: dict[object, int] = {}
+        self._residue: dict[str, list[Place | None]] = {}
         for store, records in trial.left.items():
             known = {original.raw for original in prepared.records[store]}
             whole = [raw for raw in records if not _may_be_torn(trial, store, raw)]
-            self._residue[store] = sum(raw not in known for raw in whole)
-            for line in map(_decoded, whole):
+            self._residue[store] = [self._shown_by(raw) for raw in whole if raw not in known]
+            for line in map(_decoded, (raw for raw in whole if raw not in gone)):
                 if line.health is Health.INTACT:
-                    self._reaches(store, line.seq)
+                    self._reaches(line.place, line.seq)
                     for kind, seq in line.refs.items():
-                        self._reaches(store_of(kind), seq)
+                        self._reaches(place_of(kind, line.key, line.task), seq)
 
-    def _reaches(self, store: str, seq: int) -> None:
-        self._furthest[store] = max(self._furthest.get(store, 0), seq)
+    def _reaches(self, where: Place, seq: int) -> None:
+        counted = self._counted(where)
+        self._furthest[counted] = max(self._furthest.get(counted, 0), seq)
+
+    def _shown_by(self, raw: bytes) -> Place | None:
+        """Which place the rest of a record tells of; None if it may be any."""
+        line = _decoded(raw)
+        return line.place if line.seq and not self._by_store else None
+
+    def _counted(self, where: Place) -> object:
+        return store_of(where[0]) if self._by_store else where
 
     def of(self, gone: Original) -> bool:
-        """Whether something shows that its store had got as far; or what is left in its place, which tells of one.
+        """Whether something shows that there was as much; or what is left in its place, which tells of one.
 
         To be asked of all that is gone, in the order of the records.
         """
-        if self._residue[gone.store]:
-            self._residue[gone.store] -= 1
-            return True
-        return self._furthest.get(gone.store, 0) >= gone.line.seq
+        for where in (gone.line.place, None):
+            if where in self._residue[gone.store]:
+                self._residue[gone.store].remove(where)
+                return True
+        return self._furthest.get(self._counted(gone.line.place), 0) >= gone.line.seq
 
 
 @lru_cache(4096)

@@ -10,7 +10,7 @@ from attrs import frozen
 
 from onestart import Command
 from onestart.flow.driver import lease_of
-from onestart.health import Health, Reading
+from onestart.health import Finding, Health, Reading
 from onestart.lines import Line, Place, decode
 from onestart.ports import View
 from onestart.records import KINDS
@@ -57,13 +57,16 @@ class Original:
 class Prepared:
     """kept: the ledger's bytes. engine, written: what had been started, and the flow's effects. seconds: the time.
 
-    shown: what every place showed. results: what was recorded as each key's. records: in their order, by store.
+    numbering, counts: of the medium. shown: what every place showed. results: what was recorded as each key's.
+    records: in their order, by store.
     """
 
     kept: object
     engine: Engine
     written: Mapping[str, int]
     seconds: float
+    numbering: str
+    counts: bool
     shown: Mapping[Place, Reading[Any]]
     results: Mapping[str, Mapping[str, str]]
     records: Mapping[str, tuple[Original, ...]]
@@ -87,13 +90,15 @@ def prepared(medium: Medium) -> Prepared:
     site.resume(ROOT)
     records = {store: tuple(_originals(medium, store)) for store in medium.stores}
     places = {original.line.place for originals in records.values() for original in originals}
-    shown = look(site, places)
+    shown, _ = look(site, places)
     results = {key: shown["receipt", key].records[-1].result for key in TASKS}
     return Prepared(
         kept=medium.keep(),
         engine=executor.engine,
         written=dict(site.written),
         seconds=site.clock.now(),
+        numbering=medium.numbering,
+        counts=medium.counts,
         shown=shown,
         results={key: result for key, result in results.items() if result is not None},
         records=records,
@@ -125,11 +130,12 @@ def _originals(medium: Medium, store: str) -> list[Original]:
     return found
 
 
-def look(site: Site, places: Iterable[Place]) -> dict[Place, Reading[Any]]:
-    """What a ledger shows in each of these places."""
+def look(site: Site, places: Iterable[Place]) -> tuple[dict[Place, Reading[Any]], tuple[Finding, ...]]:
+    """What a ledger shows in each of these places, and the damage that may be anybody's."""
 
-    def see(view: View) -> tuple[None, dict[Place, Reading[Any]]]:
-        return None, {place: _reading(view, *place) for place in sorted(places)}
+    def see(view: View) -> tuple[None, tuple[dict[Place, Reading[Any]], tuple[Finding, ...]]]:
+        readings = {place: _reading(view, *place) for place in sorted(places)}
+        return None, (readings, view.stray())
 
     return site.run(site.ledger.step(see))
 

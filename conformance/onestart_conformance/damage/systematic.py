@@ -10,7 +10,7 @@ from attrs import define, field, frozen
 
 from onestart_conformance.damage import grammar
 from onestart_conformance.damage.grammar import Damage
-from onestart_conformance.damage.medium import Medium
+from onestart_conformance.damage.medium import PLACE, Medium
 from onestart_conformance.damage.oracles import objections
 from onestart_conformance.damage.prepared import ROOT, TASKS, Original, Prepared, subject_of
 from onestart_conformance.damage.trial import How, Trial, attempt
@@ -20,6 +20,19 @@ Case: TypeAlias = tuple[tuple[Damage, ...], str, How]
 
 GARBAGE = (b"\n", b"\x00" * 64, b"}\n", b'["onestart",1,', b'{"kind":"nobody\'s"}\n', b"\xff\xfe\n")
 KEYS = (*TASKS, ROOT)
+EDITS: tuple[tuple[str, object], ...] = (
+    ("kind", "other"),
+    ("name", "somebody"),
+    ("name", "\x07"),
+    ("n", 99),
+    ("n", "many"),
+    ("key", "somebody"),
+    ("key", "\x07"),
+    ("task", "elsewhere"),
+    ("lease", 99),
+    ("line", "a text"),
+    ("line", 7),
+)
 
 
 @frozen
@@ -96,6 +109,9 @@ def cases(prepared: Prepared, store: str, scope: Scope) -> Iterator[Case]:
         yield from (((damage,), subject, How(recovers=False)) for damage in _of_bytes(original, records, scope))
         for damage in _of_record(original):
             yield (damage,), subject, How(warm=original.number % 2 == 1)
+        if prepared.numbering == PLACE:
+            for column, value in EDITS:
+                yield (grammar.Edited(store, original.number, column, value),), subject, How()
         for number, damage in enumerate(_of_pairs(original, prepared)):
             if (number + original.number) % scope.pairs == 0:
                 yield (damage,), subject, How(warm=number % 2 == 1, recovers=number % 8 == 0)
@@ -106,6 +122,16 @@ def cases(prepared: Prepared, store: str, scope: Scope) -> Iterator[Case]:
     for number, damage in enumerate(_of_store(store)):
         for which, subject in enumerate(dict.fromkeys(subjects), number):
             yield (damage,), subject, How(tells=which % 2 == 0, warm=which % 4 > 1, recovers=which % 3 == 0)
+
+
+def cases_of_file(image: bytes, scope: Scope) -> Iterator[Case]:
+    """Damage to the file that all stores are in."""
+    for number, byte in enumerate(range(0, len(image), scope.every)):
+        yield (grammar.FlippedInFile(byte, byte % 8),), KEYS[number % len(KEYS)], How(recovers=number % 2 == 0)
+    for number, byte in enumerate(range(0, len(image), grammar.SECTOR * max(1, scope.every // 16))):
+        subject = KEYS[number % len(KEYS)]
+        yield (grammar.ZeroedInFile(byte),), subject, How()
+        yield (grammar.CutFile(byte),), subject, How()
 
 
 def _of_bytes(original: Original, records: Sequence[Original], scope: Scope) -> Iterator[Damage]:

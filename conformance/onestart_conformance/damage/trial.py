@@ -60,7 +60,7 @@ class Trial:
     """damages: what was done. subject: the key that is asked about, or the flow.
 
     left: the bytes of each record, by store, after the damage. torn: stores that end in what may be a part of a last
-    write. seen, verified: what is read before anything is asked;
+    write. readable: whether the system lets a process read. seen, verified: what is read before anything is asked;
     afterwards, what is read when the subject was answered for the first time. answers: of the subject, twice; then of
     an unrelated command and of another one of the task. starts, effects: in all, of each key. before, after: the six
     layers. changed: recorded bytes that are not as they were.
@@ -70,6 +70,7 @@ class Trial:
     subject: str
     left: Mapping[str, tuple[bytes, ...]]
     torn: frozenset[str]
+    readable: bool
     seen: Seen
     verified: Verified
     afterwards: Seen
@@ -103,6 +104,7 @@ def attempt(prepared: Prepared, medium: Medium, damages: Sequence[Damage], subje
     done = medium.bytes()
     left = {store: medium.records(store) for store in medium.stores}
     torn = frozenset(store for store in medium.stores if medium.torn(store))
+    readable = medium.readable
     seen, verified = see(site, prepared.shown), _verified(medium)
     before = _layers(site, seen, subject, kept=True)
     answers = [_again(site, subject)]
@@ -123,6 +125,7 @@ def attempt(prepared: Prepared, medium: Medium, damages: Sequence[Damage], subje
         subject=subject,
         left=left,
         torn=torn,
+        readable=readable,
         seen=seen,
         verified=verified,
         afterwards=afterwards,
@@ -152,7 +155,7 @@ def _damaged(prepared: Prepared, medium: Medium, damages: Sequence[Damage], how:
 def see(site: Site, places: Iterable[Place]) -> Seen:
     """What is read, by the process that is asked."""
     try:
-        return Seen(look(site, places), site.run(site.ledger.step(lambda view: (None, view.stray()))))
+        return Seen(*look(site, places))
     except LedgerUnavailableError as error:
         return Seen(unavailable=str(error))
     except Exception as error:

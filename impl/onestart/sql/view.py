@@ -134,10 +134,13 @@ class RowsView:
         return self._known[key]
 
     def _load(self, keys: Sequence[str]) -> None:
+        rows = list(self._rows.of_keys(keys)) if keys else []
         found: dict[str, list[Row]] = {key: [] for key in keys}
-        if keys:
-            for row in self._rows.of_keys(keys):
-                found[row.key].append(row)
+        if not all(row.key in found for row in rows):  # a row is not what it is found by, so each key gets its own
+            found = {key: list(self._rows.of_keys([key])) for key in keys}
+            rows = []
+        for row in rows:
+            found[row.key].append(row)
         self._known |= {key: _known(rows) for key, rows in found.items()}
 
     def _of_key(self, kind: str, key: str) -> Reading[Any]:
