@@ -8,14 +8,11 @@ from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-import apsw
-
 from onestart import CannotTellError, Chain, Command, Event, LedgerUnavailableError, Order, Ruling
 from onestart.executors import CallableExecutor
-from onestart.jsonl.ledger import JsonlLedger
 from onestart.ports import Executor, Ledger, View
 from onestart.records import Record
-from onestart.sql.sqlite import SqliteLedger
+from stores import Store, store
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -31,9 +28,9 @@ class DiedError(BaseException):
 class World:
     """Everything outside of a chain. effects: the payloads of what was really executed."""
 
-    def __init__(self, folder: Path, kind: str = "jsonl") -> None:
+    def __init__(self, folder: Path, kept: Store | None = None) -> None:
         self.folder = folder
-        self.kind = kind
+        self.store = kept or store("jsonl", folder)
         self.events: list[Event] = []
         self.effects: list[Any] = []
         self.news = asyncio.Event()
@@ -59,9 +56,7 @@ class World:
 
     def ledger(self) -> Ledger:
         """The ledger as a process opens it that has just come up."""
-        if self.kind == "sqlite":
-            return SqliteLedger(self.folder / "ledger.sqlite")
-        return JsonlLedger(self.folder / "ledger")
+        return self.store.ledger(self.clock)
 
     def see(self, event: Event) -> None:
         self.events.append(event)
@@ -89,43 +84,21 @@ class World:
 
     def lines(self, name: str) -> list[bytes]:
         """The lines of a store, none if there is no such store yet."""
-        if self.kind == "jsonl":
-            return self._file(name).read_bytes().splitlines() if self._file(name).exists() else []
-        if not self._database.exists():
-            return []
-        connection = apsw.Connection(str(self._database))
-        return [bytes(line) for (line,) in connection.execute(f'SELECT "line" FROM "{name}" ORDER BY "order"')]
+        return self.store.lines(name)
 
     def damage(self, name: str, old: bytes, new: bytes) -> None:
         """Change bytes in the last line of a store that has them."""
         assert len(old) == len(new)
         number = max(number for number, line in enumerate(self.lines(name)) if old in line)
-        mended = new.join(self.lines(name)[number].rsplit(old, 1))
-        if self.kind == "jsonl":
-            self._file(name).write_bytes(self._file(name).read_bytes().replace(self.lines(name)[number], mended))
-            return
-        with apsw.Connection(str(self._database)) as connection:
-            where = f'"order" = (SELECT "order" FROM "{name}" ORDER BY "order" LIMIT 1 OFFSET {number})'
-            connection.execute(f'UPDATE "{name}" SET "line" = ? WHERE {where}', (mended,))
+        self.store.put(name, number, new.join(self.lines(name)[number].rsplit(old, 1)))
 
     def lose(self, name: str) -> None:
         """Lose a store."""
-        if self.kind == "jsonl":
-            self._file(name).unlink()
-            return
-        with apsw.Connection(str(self._database)) as connection:
-            connection.execute(f'DELETE FROM "{name}"')
+        self.store.lose(name)
 
     def spot(self, name: str, number: int, place: str) -> str:
         """Where a finding says that a record is: its line, or its place."""
-        return f"{name}.jsonl:{number}" if self.kind == "jsonl" else f"{name}:{place}"
-
-    def _file(self, name: str) -> Path:
-        return self.folder / "ledger" / f"{name}.jsonl"
-
-    @property
-    def _database(self) -> Path:
-        return self.folder / "ledger.sqlite"
+        return self.store.spot(name, number, place)
 
     async def _end(self, key: str) -> None:
         self._ended.append(key)

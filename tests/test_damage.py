@@ -139,8 +139,7 @@ def test_real_files_fare_as_the_simulated_ones(tmp_path: Path, damage: Damage) -
 def test_what_cannot_be_noticed_is_shown_and_said(name: str) -> None:
     """A limit that is no longer one has to leave the documents too."""
     limit = LIMITS[name]
-    shown = limit.play(DiskMedium())
-    assert (shown.told, shown.starts) == (False, limit.starts)
+    assert limit.shown_by(limit.play(DiskMedium()))
     assert f"`{name}`" in (ROOM / "README.md").read_text(encoding="utf-8")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,18 @@ import pytest
 from library_world import LEASE, World, command, story
 from onestart import BadCommandError, NothingToDoError, Outcome, Reason, Result
 from onestart.executors import CANCELLED, CommandExecutor
+from stores import KINDS, store
 
 STARTED = Result(Outcome.STARTED, Reason.CREATED)
 STORES = ("receipts", "attempts", "sessions", "leases")
 FALSY: tuple[Any, ...] = (0, False, "", None, [], {}, 0.0, "0", [None])
 
 
-@pytest.fixture(params=["jsonl", "sqlite"])
-def world(tmp_path: Path, request: pytest.FixtureRequest) -> World:
-    return World(tmp_path, request.param)
+@pytest.fixture(params=KINDS)
+def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
+    kept = store(request.param, tmp_path, request)
+    yield World(tmp_path, kept)
+    kept.close()
 
 
 @story

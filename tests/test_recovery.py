@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,14 +12,17 @@ from library_world import LEASE, DiedError, Line, MortalLedger, World, command, 
 from onestart import Answer, Event, NothingToDoError, Outcome, Reason, Result
 from onestart.events import LAYERS
 from onestart.executors import CANCELLED, CallableExecutor, CommandExecutor
+from stores import KINDS, store
 
 STARTED = Result(Outcome.STARTED, Reason.CREATED)
 STEPS = 8  # of the ledger, from accepting a command to recording its result
 
 
-@pytest.fixture(params=["jsonl", "sqlite"])
-def world(tmp_path: Path, request: pytest.FixtureRequest) -> World:
-    return World(tmp_path, request.param)
+@pytest.fixture(params=KINDS)
+def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
+    kept = store(request.param, tmp_path, request)
+    yield World(tmp_path, kept)
+    kept.close()
 
 
 async def resubmitted(world: World) -> Answer:

@@ -160,13 +160,14 @@ class Chain:
             raise BadCommandError("no record has this key")
         await self._finish(self._sessions.settle(strand, by, why))
 
-    async def repair_lease(self, task: str) -> None:
+    async def repair_lease(self, task: str, *, by: str = "operator", why: str = "") -> None:
         """An operator puts a new lease record beside one that cannot be read, with a token above all issued ones.
 
         Raises NothingToDoError if the record can be read.
         """
         check_name("task", task)
-        await self._finish(self._sessions.repair_lease(Strand(0, "", task)))
+        check_name("operator", by)
+        await self._finish(self._sessions.repair_lease(Strand(0, "", task), f"{by}: {why}" if why else by))
 
     async def status(self, key: str) -> Status | None:
         """What the records show of a key, None if there are none."""

@@ -18,6 +18,7 @@ from attrs import frozen
 
 from onestart.command import escaped
 from onestart.ports import Ledger, View
+from onestart.repair import Repair
 from onestart.verification import Progress, StoreReport, silent
 
 if TYPE_CHECKING:  # a database's driver is imported when it is used, because the command is to start quickly
@@ -139,7 +140,7 @@ def inspected(address: str | Address) -> Iterator[Inspection]:
         return
     from onestart.sql.view import RowsView
 
-    with _rows(address) as rows:
+    with rows_of(address) as rows:
         yield RowsView(rows)
 
 
@@ -155,8 +156,27 @@ def verify_ledger(address: str | Address, progress: Progress = silent) -> tuple[
         return verify_files(address.place, progress=progress)
     from onestart.sql.verify import verify as verify_rows
 
-    with _rows(address) as rows:
+    with rows_of(address) as rows:
         return verify_rows(rows, also=rows.integrity(), progress=progress)
+
+
+def repair_ledger(address: str | Address) -> Repair:
+    """Publish a new generation of a ledger, with all that can be read; the old one stays as it is.
+
+    Raises RepairRefusedError, NotALedgerError or LedgerUnavailableError; then nothing has changed.
+    """
+    address = _parsed(address)
+    if address.scheme == "jsonl":
+        from onestart.jsonl.repair import repair as repair_files
+
+        return repair_files(address.place)
+    if address.scheme == "sqlite":
+        from onestart.sql.sqlite_repair import repair as repair_file
+
+        return repair_file(address.place)
+    from onestart.sql.postgres.generations import repair as repair_schema
+
+    return repair_schema(address.place)
 
 
 def _parsed(address: str | Address) -> Address:
@@ -164,7 +184,8 @@ def _parsed(address: str | Address) -> Address:
 
 
 @contextmanager
-def _rows(address: Address) -> Iterator[Statements]:
+def rows_of(address: Address) -> Iterator[Statements]:
+    """The rows of a ledger in a database, as they are at one moment. Raises what `inspected` raises."""
     if address.scheme == "sqlite":
         from onestart.sql.sqlite import reading
 

@@ -67,9 +67,9 @@ class Sessions:
         """An operator closes a key in doubt. Raises NothingToDoError if it is not in doubt."""
         await self.outside.step(strand, partial(settle, strand=strand, by=by, why=why))
 
-    async def repair_lease(self, strand: Strand) -> None:
+    async def repair_lease(self, strand: Strand, by: str) -> None:
         """An operator puts a new lease record beside a damaged one. Raises NothingToDoError if it is legible."""
-        await self.outside.step(strand, partial(repair_lease, strand=strand))
+        await self.outside.step(strand, partial(repair_lease, strand=strand, by=by))
 
 
 def command_on_record(view: View, *, key: str) -> Decision[Command | None]:
@@ -143,12 +143,12 @@ def settle(view: View, *, strand: Strand, by: str, why: str) -> Decision[None]:
     return Decision(None, "settle", record, {"by": by, "why": why})
 
 
-def repair_lease(view: View, *, strand: Strand) -> Decision[None]:
+def repair_lease(view: View, *, strand: Strand, by: str) -> Decision[None]:
     """A new record of a lease beside an illegible one; its token is above every one that was issued."""
     if not evidence.lease_damaged(view, strand.task):
         raise NothingToDoError("the lease can be read")
     strand.token = evidence.next_token(view, strand.task)
-    return Decision(None, "repair_lease", Lease(strand.task, strand.token, None, 0.0))
+    return Decision(None, "repair_lease", Lease(strand.task, strand.token, None, 0.0, by))
 
 
 __all__ = ["NothingToDoError", "Sessions", "command_on_record"]

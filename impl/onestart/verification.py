@@ -19,7 +19,8 @@ class StoreReport:
 
     lines: of records, legible or not. torn: writes that were cut off and never acknowledged, which is no damage.
     missing: records that are gone, by the numbers of those around them or by what other stores had seen. backward:
-    lines whose number is not above the one before. findings: the first few, with their place.
+    lines whose number is not above the one before. lost: records that a repair could not read either, and has put a
+    line in the place of, which is no damage any more. findings: the first few, with their place.
     """
 
     store: str
@@ -30,6 +31,7 @@ class StoreReport:
     torn: int
     missing: int
     backward: int
+    lost: int
     findings: tuple[str, ...]
 
     @property

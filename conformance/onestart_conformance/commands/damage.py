@@ -21,6 +21,7 @@ from onestart_report.pool import processes
 from onestart_report.screen import Screen
 
 COLUMNS = ("store", "damage", "tried", "reported", "held", "proceeded", "no trace", "second starts")
+LIMIT_COLUMNS = ("scenario", "damage", "starts in all", "noticed by", "shown")
 LEGEND = "held, proceeded: the command whose record it was. no trace: nothing is left that could tell of it, see below"
 NEXT = "next:  onestart faults --list   or   onestart ledger verify PATH"
 
@@ -49,7 +50,7 @@ def damage(ctx: click.Context, chosen: str, profile: str, seed: int, jobs: int, 
     for ledger, tally in tallies.items():
         show_damage(screen, ledger, tally)
         show_limits(screen, ledger, shown[ledger])
-        fine &= not tally.oracles and all(holds(limit, one) for limit, one in shown[ledger])
+        fine &= not tally.oracles and all(limit.shown_by(one) for limit, one in shown[ledger])
     screen.line(f"seed {seed}, {profile}")
     screen.line(NEXT)
     if as_json:
@@ -94,15 +95,18 @@ def show_damage(screen: Screen, ledger: str, tally: Tally) -> None:
 def show_limits(screen: Screen, ledger: str, shown: list[tuple[Limit, Shown]]) -> None:
     """What nobody can notice, as it is."""
     rows = [
-        (limit.name, limit.statement, str(one.starts), "as said" if holds(limit, one) else "[bold red]not as said[/]")
+        (limit.name, limit.statement, str(one.starts), _noticed(one), _said(limit.shown_by(one)))
         for limit, one in shown
     ]
-    screen.table(f"What cannot be noticed, {ledger}", ("scenario", "damage", "starts in all", "shown"), rows)
+    screen.table(f"What cannot be noticed, {ledger}", LIMIT_COLUMNS, rows)
 
 
-def holds(limit: Limit, shown: Shown) -> bool:
-    """Whether it is as the limit says: unnoticed, with so many starts."""
-    return not shown.told and shown.starts == limit.starts
+def _noticed(shown: Shown) -> str:
+    return "an answer" if shown.told else "the ledger's check" if shown.verified else "nobody"
+
+
+def _said(holds: bool) -> str:
+    return "as said" if holds else "[bold red]not as said[/]"
 
 
 def _cells(count: Count) -> tuple[str, ...]:

@@ -15,26 +15,33 @@ from onestart_conformance.doubles import Engine
 
 @frozen
 class Shown:
-    """What came of it. told: whether the ledger's check or the answer says anything. starts: of the key, in all."""
+    """What came of it. verified: whether the ledger's own check says anything. told: whether the answer does.
 
+    starts: of the key, in all. counts: whether the ledger keeps count of its records.
+    """
+
+    verified: bool
     told: bool
     starts: int
-    answer: str
+    counts: bool
 
 
 @frozen
 class Limit:
-    """starts: how often the key is started in the end; 2 where there is nothing to tell a replay from a first call."""
+    """starts: how often the key is started in the end; 2 where there is nothing to tell a replay from a first call.
+
+    counted: the own check of a ledger that keeps count of its records misses one, though no answer does.
+    """
 
     name: str
     statement: str
     play: Callable[[Medium], Shown]
     starts: int
+    counted: bool
 
-    @property
-    def why(self) -> str:
-        """What it comes to, in words."""
-        return "a second start" if self.starts > 1 else "no second start"
+    def shown_by(self, shown: Shown) -> bool:
+        """Whether it is as it is said here."""
+        return (shown.told, shown.starts, shown.verified) == (False, self.starts, self.counted and shown.counts)
 
 
 def _all_rolled_back(medium: Medium) -> Shown:
@@ -73,7 +80,7 @@ def _again(site: Site, medium: Medium, key: str) -> Shown:
     site.executor.lost = frozenset()
     site.pass_time(4 * LEASE)
     answer = site.submit(command(key))
-    return Shown(verified.told or bool(answer.findings), site.starts.get(key, 0), str(answer.reason))
+    return Shown(verified.told, bool(answer.findings), site.starts.get(key, 0), medium.counts)
 
 
 def _named(*limits: Limit) -> Mapping[str, Limit]:
@@ -86,17 +93,20 @@ LIMITS = _named(
         "every store is an older copy, all of the same moment: that is what the ledger was then",
         _all_rolled_back,
         2,
+        False,
     ),
     Limit(
         "completion-cut-off",
         "the last receipt is gone, and no other record was written since: a crash might have kept it from being there",
         _completion_cut_off,
         1,
+        True,
     ),
     Limit(
         "intent-and-note-cut-off",
         "the last records of two stores are gone, which are all that was known of an intent",
         _unseen_in_two_stores,
         2,
+        True,
     ),
 )

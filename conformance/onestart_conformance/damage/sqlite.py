@@ -7,8 +7,9 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import Any, TypeVar
+from weakref import finalize
 
 import apsw
 
@@ -38,8 +39,9 @@ class SqliteMedium:
     counts = True
 
     def __init__(self) -> None:
-        self._room = TemporaryDirectory(dir=MEMORY if os.path.isdir(MEMORY) else None)
-        self._path = Path(self._room.name) / "ledger.db"
+        room = mkdtemp(prefix="onestart-", dir=MEMORY if os.path.isdir(MEMORY) else None)
+        finalize(self, shutil.rmtree, room, ignore_errors=True)
+        self._path = Path(room) / "ledger.db"
         self._ledgers: list[SqliteLedger] = []
         self.readable = True
 
@@ -67,7 +69,7 @@ class SqliteMedium:
     def edit(self, store: str, record: int, column: str, value: object) -> None:
         """Put another value into a column of a record's row, where the table takes it."""
         order = self._rows(store)[record].order
-        self._run(f'UPDATE OR IGNORE "{store}" SET "{column}" = ? WHERE "order" = ?', value, order)  # noqa: S608
+        self.run(f'UPDATE OR IGNORE "{store}" SET "{column}" = ? WHERE "order" = ?', value, order)  # noqa: S608
 
     def insert(self, store: str, record: int, data: bytes) -> None:
         """As a row of its own, at the end: a place takes no two rows of one number."""
@@ -77,11 +79,11 @@ class SqliteMedium:
         n = 1 + max((row.n for row in rows if row.place == (kind, name)), default=0)
         order = 1 + max((row.order for row in rows), default=0) + 1_000_000
         row = Row(order, kind, name, n, key, task, like.lease if like else 0, data)
-        self._run(f'INSERT INTO "{store}" ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)', *row)  # noqa: S608
+        self.run(f'INSERT INTO "{store}" ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)', *row)  # noqa: S608
 
     def delete(self, store: str, record: int) -> None:
         order = self._rows(store)[record].order
-        self._run(f'DELETE FROM "{store}" WHERE "order" = ?', order)  # noqa: S608
+        self.run(f'DELETE FROM "{store}" WHERE "order" = ?', order)  # noqa: S608
 
     def cut(self, store: str, record: int, byte: int) -> None:
         rows = self._rows(store)
@@ -89,14 +91,14 @@ class SqliteMedium:
             return
         if byte:
             self.replace(store, record, rows[record].line[:byte])
-        self._run(f'DELETE FROM "{store}" WHERE "order" >= ?', rows[record].order + bool(byte))  # noqa: S608
+        self.run(f'DELETE FROM "{store}" WHERE "order" >= ?', rows[record].order + bool(byte))  # noqa: S608
 
     def remove(self, store: str) -> None:
-        self._run(f'DROP TABLE "{store}"')
+        self.run(f'DROP TABLE "{store}"')
         self.readable = False
 
     def cover(self, store: str) -> None:
-        self._run(f'DROP TABLE "{store}"; CREATE VIEW "{store}" AS SELECT 1 AS "order"')
+        self.run(f'DROP TABLE "{store}"; CREATE VIEW "{store}" AS SELECT 1 AS "order"')
         self.readable = False
 
     def refuse(self, store: str) -> None:
@@ -145,7 +147,8 @@ class SqliteMedium:
         except (apsw.Error, UnicodeDecodeError):  # pages of the file are damaged
             return []
 
-    def _run(self, sql: str, *values: Any) -> None:
+    def run(self, sql: str, *values: Any) -> None:
+        """Change the file with this, as somebody might by hand."""
         if self.readable:
             with self._connection() as connection:
                 connection.execute(sql, values)

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from onestart.command import escaped
+from onestart.commands import ledger_care
 from onestart.commands.ledger_flows import rows
 from onestart.commands.options import address_of, looked_into
 from onestart.commands.reading_progress import shown
@@ -56,7 +57,7 @@ def verify(path: str) -> int:
             reports = verify_ledger(address_of(path), progress)
     except LedgerUnavailableError as error:
         raise click.UsageError(str(error)) from None
-    names = ("store", "lines", "intact", "corrupt", "unsupported", "torn", "missing", "backward")
+    names = ("store", "lines", "intact", "corrupt", "unsupported", "torn", "missing", "backward", "lost")
     rows = [tuple(str(getattr(report, name)) for name in names) for report in reports]
     click.echo("\n".join(_aligned([names, *rows])))
     for report in reports:
@@ -65,6 +66,10 @@ def verify(path: str) -> int:
     damage = sum(report.damage for report in reports)
     click.echo("all is well" if not damage else "damaged: nothing was changed")
     return _DAMAGED if damage else 0
+
+
+for _command in (ledger_care.doctor, ledger_care.repair, ledger_care.resolve, ledger_care.copy_command):
+    ledger.add_command(_command)
 
 
 def _blocks(stores: Inspection) -> Iterator[list[str]]:

@@ -243,7 +243,7 @@ class Journal:
         raw = self._files.read(self._path, entry.offset, entry.length)
         line = decode(raw[:-1])
         known = raw[-1:] == b"\n" and entry.health is Health.INTACT and line.seq == entry.seq and line.place == where
-        return line if known or line.health is not Health.INTACT else CORRUPT
+        return line if known or not (line.lost or line.health is Health.INTACT) else CORRUPT
 
     def append(self, record: Record, refs: Mapping[str, int], furthest: int) -> None:
         """Put a record at the end, durable after `commit`. furthest: number of the last record known elsewhere.

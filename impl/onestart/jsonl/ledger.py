@@ -9,16 +9,16 @@ from typing import Any, TypeVar
 
 from onestart.group_commit import Decide, GroupCommit, Run, Step, Take
 from onestart.jsonl.files import Files, LocalFiles
+from onestart.jsonl.generations import MARKER, in_force, names
 from onestart.jsonl.stores import Stores
 from onestart.ports import LedgerUnavailableError, NotALedgerError, View
 from onestart.records import Record
 
 T = TypeVar("T")
 
-MARKER = "ledger.json"
 LOCK = "lock"
 _FORMAT, _VERSION = "onestart-ledger", 1
-_MARK = json.dumps({"format": _FORMAT, "version": _VERSION}, separators=(",", ":")).encode() + b"\n"
+MARK = json.dumps({"format": _FORMAT, "version": _VERSION}, separators=(",", ":")).encode() + b"\n"
 
 
 class JsonlLedger:
@@ -38,6 +38,8 @@ class JsonlLedger:
         self._lock = f"{self._path}/{LOCK}"
         self._marker = f"{self._path}/{MARKER}"
         self._marked: Hashable | None = None
+        self._folder = self._path
+        self._generations: list[str] = []
         self._stores = Stores(self._path, self._files)
         self._group = GroupCommit(self._carry_out)
 
@@ -57,7 +59,7 @@ class JsonlLedger:
         try:
             if self._marked is None:
                 self._prepare()
-            with _Held(self._files, self._lock):
+            with Held(self._files, self._lock):
                 steps = take()
                 self._open()
                 self._stores.refresh()
@@ -95,16 +97,27 @@ class JsonlLedger:
                 self._marked = self._files.identity(self._marker)
             elif self._files.identity(self._marker) != self._marked:
                 raise NotALedgerError(f"{self._path} was removed or replaced while it was open; open it anew")
+            self._turn_to_newest()
         except OSError as error:
             raise LedgerUnavailableError("ledger", error.strerror or str(error)) from error
+
+    def _turn_to_newest(self) -> None:
+        """A repair may have put a new generation in force. One that is not finished by now never will be."""
+        found = self._files.list(self._path)
+        generations = names(found)
+        if generations != self._generations:
+            self._generations = generations
+            folder = in_force(self._files, self._path, found, MARK)
+            if folder != self._folder:
+                self._folder, self._stores = folder, Stores(folder, self._files)
 
     def _mark(self, found: bytes | None) -> None:
         """found: what the marker holds, None if there is none. All names are made durable, whoever made them."""
         files = self._files
         if found is None:
-            files.write_new(self._marker, _MARK)
-        elif len(found) < len(_MARK) and _MARK.startswith(found):
-            files.append(self._marker, _MARK[len(found) :])
+            files.write_new(self._marker, MARK)
+        elif len(found) < len(MARK) and MARK.startswith(found):
+            files.append(self._marker, MARK[len(found) :])
         files.sync(self._marker)
         files.sync_folder(self._path)
         files.sync_folder(os.path.dirname(self._path.rstrip("/")) or ("/" if self._path.startswith("/") else "."))
@@ -117,7 +130,7 @@ def _commit(stores: Stores, decided: list[Step[Any]]) -> None:
     decided.clear()
 
 
-class _Held:
+class Held:
     """The ledger's lock, with its own errors told from those of what is done under it."""
 
     __slots__ = ("_lock",)
@@ -144,9 +157,14 @@ def open_for_reading(path: str | os.PathLike[str], files: Files | None = None) -
     folder = os.fspath(path)
     if inspect(files, folder) is None:
         raise NotALedgerError(f"{folder} holds no ledger")
-    stores = Stores(folder, files, durable=False)
+    stores = Stores(current(files, folder), files, durable=False)
     stores.look()
     return stores
+
+
+def current(files: Files, path: str) -> str:
+    """The folder of the generation that is in force."""
+    return in_force(files, path, files.list(path), MARK)
 
 
 def inspect(files: Files, path: str) -> bytes | None:
@@ -155,17 +173,19 @@ def inspect(files: Files, path: str) -> bytes | None:
     Raises NotALedgerError if it is neither, LedgerUnavailableError if that cannot be seen.
     """
     try:
-        names = set(files.list(path))
-        found = files.read(f"{path}/{MARKER}", 0, 1 << 12) if MARKER in names else None
+        there = set(files.list(path))
+        found = files.read(f"{path}/{MARKER}", 0, 1 << 12) if MARKER in there else None
     except NotADirectoryError:
         raise NotALedgerError(f"{path} is no folder") from None
     except OSError as error:
         raise LedgerUnavailableError("ledger", error.strerror or str(error)) from error
+    if found is not None and in_force(files, path, list(there), MARK) != path:
+        return MARK
     if found is None:
-        if names <= {LOCK}:
+        if there <= {LOCK}:
             return None
         raise NotALedgerError(f"{path} holds other things and no {MARKER}; choose a folder that is missing or empty")
-    if found != _MARK and not (_MARK.startswith(found) and names <= {LOCK, MARKER}):
+    if found != MARK and not (MARK.startswith(found) and there <= {LOCK, MARKER}):
         _check(found, f"{path}/{MARKER}")
     return found
 

@@ -212,6 +212,11 @@ class Stores:
             health, records = _read(journal, where, entries)
         return Reading(records, count, health, journal.name + entries[-1].where)
 
+    def entries(self, where: Place) -> list[Entry]:
+        """Where the records of a place are, those included that other stores have seen and that are gone."""
+        journal = self._of[where[0]]
+        return self._with_lost(journal, where, journal.entries.get(where, []))
+
     def _with_lost(self, journal: Journal, where: Place, entries: list[Entry]) -> list[Entry]:
         """The entries and, for each record that is only known from other stores, what is in its place."""
         lost = self._unmet.get(where)

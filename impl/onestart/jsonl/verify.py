@@ -32,13 +32,17 @@ def verify(
 def _report(stores: Stores, journal: Journal, progress: Progress) -> StoreReport:
     seen: Counter[Health] = Counter()
     found: list[tuple[int, str]] = []
-    gone = 0
+    gone = lost = 0
     for where, entries in journal.entries.items():
         for entry in entries:
             if seen.total() % _EVERY == 0:
                 progress(journal.store, seen.total(), journal.count)
             if entry.length:
-                health = journal.read(entry, where).health
+                line = journal.read(entry, where)
+                health = line.health
+                if line.lost:
+                    lost += 1
+                    continue
                 seen[health] += 1
             else:
                 health = Health.CORRUPT
@@ -51,8 +55,8 @@ def _report(stores: Stores, journal: Journal, progress: Progress) -> StoreReport
     texts = [text for _, text in found]
     gaps = stores.gaps(journal)
     texts += [f"{journal.name}: records {first} to {last} are missing" for first, last in gaps]
-    lost = [(where, seq) for where, seqs in stores.lost(journal.store) for seq in sorted(seqs)]
-    texts += [f"{journal.name}: record {seq} is missing, {_whose(where)}, seen by other stores" for where, seq in lost]
+    unmet = [(where, seq) for where, seqs in stores.lost(journal.store) for seq in sorted(seqs)]
+    texts += [f"{journal.name}: record {seq} is missing, {_whose(where)}, seen by other stores" for where, seq in unmet]
     if journal.backward:
         texts.append(f"{journal.name}: {journal.backward} lines have a number that is not above the one before")
     return StoreReport(
@@ -62,8 +66,9 @@ def _report(stores: Stores, journal: Journal, progress: Progress) -> StoreReport
         corrupt=seen[Health.CORRUPT],
         unsupported=seen[Health.UNSUPPORTED_VERSION],
         torn=journal.torn + journal.open_tail,
-        missing=gone + _absent(journal, gaps, {seq for _, seq in lost}),
+        missing=gone + _absent(journal, gaps, {seq for _, seq in unmet}),
         backward=journal.backward,
+        lost=lost,
         findings=tuple(texts[:MOST]),
     )
 

@@ -87,10 +87,9 @@ def from_values(values: Sequence[Any]) -> Row:
 
     Damage to a database's own pages can make anything of a value. A line that is no bytes is an illegible one.
     """
-    *columns, line = values
-    if [type(value) for value in columns] != [int, str, str, int, str, str, int]:
+    if [type(value) for value in values[:-1]] != [int, str, str, int, str, str, int]:
         raise LedgerUnavailableError("ledger", "a row has a value of another type than its column")
-    return Row(*columns, line if isinstance(line, bytes) else b"")
+    return Row._make((*values[:-1], values[-1] if isinstance(values[-1], bytes) else b""))
 
 
 def row_of(record: Record, *, order: int, n: int, refs: Mapping[str, int]) -> Row:
@@ -103,7 +102,7 @@ def row_of(record: Record, *, order: int, n: int, refs: Mapping[str, int]) -> Ro
 def read(row: Row) -> Line:
     """The line of a row; damaged if it is not what the row is found by."""
     line = decode(row.line)
-    if line.health is not Health.INTACT:
+    if line.health is not Health.INTACT and not line.lost:
         return line
     there = (line.kind, place(*line.owner)[1], line.seq, line.key, line.task, line.refs.get("lease", 0))
     return line if there == (row.kind, row.name, row.n, row.key, row.task, row.lease) else CORRUPT

@@ -70,7 +70,7 @@ class SqliteLedger:
         try:
             if self._open is None:
                 self._make_room()
-            with self._locked():
+            with locked(self._files, self._path):
                 steps = take()
                 self._together(steps)
         except LedgerUnavailableError as error:
@@ -113,25 +113,16 @@ class SqliteLedger:
         except OSError as error:
             raise LedgerUnavailableError("ledger", error.strerror or str(error)) from error
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """One process at a time: SQLite itself would have those that wait sleep and try again."""
-        try:
-            lock = self._files.lock(f"{self._path}-lock")
-            lock.__enter__()
-        except OSError as error:
-            raise LedgerUnavailableError("lock", error.strerror or str(error)) from error
-        try:
-            yield
-        finally:
-            lock.__exit__(None, None, None)
-
     def _opened(self) -> _Open:
-        opened = self._open
-        if opened is not None and (opened.process != os.getpid() or opened.identity != _identity(self._path)):
-            raise NotALedgerError(f"{self._path} was removed or replaced while it was open, or this process has forked")
+        """The file of the generation in force: a repair may have put a new one there."""
+        opened, path = self._open, in_force(self._path)
+        if opened is not None and opened.path != path:
+            self._abandon()
+            opened = None
+        if opened is not None and (opened.process != os.getpid() or opened.identity != _identity(path)):
+            raise NotALedgerError(f"{path} was removed or replaced while it was open, or this process has forked")
         if opened is None:
-            opened = self._open = _opened(self._path, self._vfs)
+            opened = self._open = _opened(path, self._vfs)
         return opened
 
 
@@ -140,6 +131,7 @@ class _Open:
 
     def __init__(self, connection: apsw.Connection, path: str) -> None:
         self.connection = connection
+        self.path = path
         self.rows = SqliteRows(connection)
         self.process = os.getpid()
         self.identity = _identity(path)
@@ -191,6 +183,28 @@ class SqliteRows(Statements):
         self.order = row.order
 
 
+@contextmanager
+def locked(files: LocalFiles, path: str) -> Iterator[None]:
+    """One process at a time: SQLite itself would have those that wait sleep and try again."""
+    try:
+        lock = files.lock(f"{path}-lock")
+        lock.__enter__()
+    except OSError as error:
+        raise LedgerUnavailableError("lock", error.strerror or str(error)) from error
+    try:
+        yield
+    finally:
+        lock.__exit__(None, None, None)
+
+
+def in_force(path: str) -> str:
+    """The newest generation of a ledger's file: repairs number them without a gap."""
+    newest, number = path, 2
+    while os.path.exists(following := f"{path}-generation-{number}"):
+        newest, number = following, number + 1
+    return newest
+
+
 def unavailable(error: apsw.Error | UnicodeDecodeError) -> LedgerUnavailableError:
     """What SQLite said; or that a text which it returned is none."""
     if isinstance(error, apsw.NotADBError):
@@ -216,6 +230,15 @@ def _opened(path: str, vfs: str) -> _Open:
         connection.close(True)
         raise
     return _Open(connection, path)
+
+
+def created(path: str) -> apsw.Connection:
+    """A new ledger's file, open."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    connection = apsw.Connection(path)
+    _distrust(connection)
+    _prepare(connection, path)
+    return connection
 
 
 def _prepare(connection: apsw.Connection, path: str) -> None:
@@ -278,7 +301,7 @@ def reading(path: str | os.PathLike[str]) -> Iterator[SqliteRows]:
 
     Raises NotALedgerError if there is none, LedgerUnavailableError if it cannot be read.
     """
-    path = os.path.abspath(path)
+    path = in_force(os.path.abspath(path))
     _refuse_symlink(path)
     if not os.path.isfile(path):
         raise NotALedgerError(f"{path} holds no ledger")

@@ -45,6 +45,7 @@ class _Tally:
     seen: Counter[Health] = field(factory=Counter)
     corrupt: int = 0
     missing: int = 0
+    lost: int = 0
     unseen: dict[Place, tuple[int, str]] = field(factory=dict)  # of places where something is missing alone
     found: list[str] = field(factory=list)
 
@@ -55,13 +56,14 @@ class _Tally:
     def report(self) -> StoreReport:
         return StoreReport(
             store=self.store,
-            lines=self.seen.total(),
+            lines=self.seen.total() + self.lost,
             intact=self.seen[Health.INTACT],
             corrupt=self.seen[Health.CORRUPT] + self.corrupt,
             unsupported=self.seen[Health.UNSUPPORTED_VERSION],
             torn=0,
             missing=self.missing,
             backward=0,
+            lost=self.lost,
             findings=tuple(self.found),
         )
 
@@ -72,7 +74,10 @@ def _read(rows: Statements, tally: _Tally, tallies: dict[str, _Tally], progress:
         if number % _EVERY == 0:
             progress(tally.store, number, total)
         line = read(row)
-        tally.seen[line.health] += 1
+        tally.seen[line.health] += not line.lost
+        tally.lost += line.lost
+        if line.lost:
+            continue
         if line.health is not Health.INTACT:
             tally.find(f"{row.kind} {row.n} of {escaped(row.name)} is {line.health.replace('_', ' ')}")
             continue
