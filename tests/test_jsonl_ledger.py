@@ -663,7 +663,8 @@ def test_what_is_gone_with_records_that_others_had_seen_may_be_anybodys() -> Non
         assert [str(finding) for finding in stray] == [
             "receipts.jsonl (records 2 to 5, missing): corrupt, whose it was cannot be told"
         ]
-        put(ledger, receipt("k3"))
+        assert report(disk, "receipts").missing == 4
+    put(ledger_on(disk), receipt("k3"))
     assert report(disk, "receipts").missing == 4
 
 

@@ -167,6 +167,7 @@ def findings(view: View, key: str, task: str) -> tuple[Finding, ...]:
         *_damage("sessions", view.session(key)),
         *_damage("approvals", view.approval(key)),
         *_damage("leases", view.lease(task)),
+        *_damage("leases", view.note(key)),
     )
     return met + view.stray()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import click
@@ -13,9 +14,11 @@ from rich.markup import escape
 from onestart_conformance.damage.campaign import MEDIA, parts, try_all
 from onestart_conformance.damage.limits import LIMITS, Limit, Shown
 from onestart_conformance.damage.oracles import ORACLES
+from onestart_conformance.damage.policy import page
 from onestart_conformance.damage.systematic import Count, Tally
 from onestart_conformance.standard import SEED
 from onestart_model.catalog import PROFILES
+from onestart_model.expression import RuleError
 from onestart_report.options import ModelCommand, json_option
 from onestart_report.pool import processes
 from onestart_report.screen import Screen
@@ -33,9 +36,16 @@ NEXT = "next:  onestart faults --list   or   onestart ledger verify PATH"
 @click.option("--profile", type=click.Choice(PROFILES), default="quick", show_default=True, help="How much of it.")
 @click.option("--seed", default=SEED, show_default=True, help="Of the pairs; the same seed gives the same ones.")
 @click.option("--jobs", default=2, show_default=True, type=click.IntRange(1, 64), help="Processes at work.")
+@click.option(
+    "--policy",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write what each command does when a store cannot be read to this file, and do nothing else.",
+)
 @json_option
 @click.pass_context
-def damage(ctx: click.Context, chosen: str, profile: str, seed: int, jobs: int, as_json: bool) -> None:
+def damage(
+    ctx: click.Context, chosen: str, profile: str, seed: int, jobs: int, policy: Path | None, as_json: bool
+) -> None:
     """Damage each record of each store in every way there is, and see what the library makes of it.
 
     Bits are flipped, stores cut off at every byte, records zeroed, swapped, repeated and rolled back; two damages are
@@ -44,6 +54,10 @@ def damage(ctx: click.Context, chosen: str, profile: str, seed: int, jobs: int, 
     Exit code 1 if an oracle objects.
     """
     screen = Screen(quiet=as_json)
+    if policy is not None:
+        _write(policy)
+        screen.line(f"wrote {escape(str(policy))}")
+        return
     tallies = {ledger: _tried(screen, ledger, profile, seed, jobs) for ledger in _chosen(chosen)}
     shown = {ledger: [(limit, limit.play(MEDIA[ledger]())) for limit in LIMITS.values()] for ledger in tallies}
     fine = True
@@ -56,6 +70,13 @@ def damage(ctx: click.Context, chosen: str, profile: str, seed: int, jobs: int, 
     if as_json:
         screen.raw(json.dumps({"fine": fine, "ledgers": {n: _document(t) for n, t in tallies.items()}}, indent=1))
     ctx.exit(0 if fine else 1)
+
+
+def _write(path: Path) -> None:
+    try:
+        path.write_text("\n".join(page()) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise RuleError(f"{path} cannot be written: {error.strerror}") from None
 
 
 def _chosen(name: str) -> list[str]:

@@ -188,7 +188,7 @@ def _places_of(subject: str) -> Iterator[Place]:
     if subject == ROOT:
         yield ("step", ROOT)
         return
-    yield from ((kind, subject) for kind in ("receipt", "attempt", "session", "approval"))
+    yield from ((kind, subject) for kind in ("receipt", "attempt", "session", "approval", "note"))
     yield ("lease", task_of(subject))
 
 
