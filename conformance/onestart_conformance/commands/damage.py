@@ -14,7 +14,7 @@ from rich.markup import escape
 from onestart_conformance.damage.campaign import MEDIA, parts, try_all
 from onestart_conformance.damage.limits import LIMITS, Limit, Shown
 from onestart_conformance.damage.oracles import ORACLES
-from onestart_conformance.damage.policy import page
+from onestart_conformance.damage.policy import page, policy
 from onestart_conformance.damage.systematic import Count, Tally
 from onestart_conformance.standard import SEED
 from onestart_model.catalog import PROFILES
@@ -38,13 +38,14 @@ NEXT = "next:  onestart faults --list   or   onestart ledger verify PATH"
 @click.option("--jobs", default=2, show_default=True, type=click.IntRange(1, 64), help="Processes at work.")
 @click.option(
     "--policy",
+    "table",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write what each command does when a store cannot be read to this file, and do nothing else.",
 )
 @json_option
 @click.pass_context
 def damage(
-    ctx: click.Context, chosen: str, profile: str, seed: int, jobs: int, policy: Path | None, as_json: bool
+    ctx: click.Context, chosen: str, profile: str, seed: int, jobs: int, table: Path | None, as_json: bool
 ) -> None:
     """Damage each record of each store in every way there is, and see what the library makes of it.
 
@@ -54,9 +55,9 @@ def damage(
     Exit code 1 if an oracle objects.
     """
     screen = Screen(quiet=as_json)
-    if policy is not None:
-        _write(policy)
-        screen.line(f"wrote {escape(str(policy))}")
+    if table is not None:
+        _write(table)
+        screen.line(f"wrote {escape(str(table))}")
         return
     tallies = {ledger: _tried(screen, ledger, profile, seed, jobs) for ledger in _chosen(chosen)}
     shown = {ledger: [(limit, limit.play(MEDIA[ledger]())) for limit in LIMITS.values()] for ledger in tallies}
@@ -74,7 +75,7 @@ def damage(
 
 def _write(path: Path) -> None:
     try:
-        path.write_text("\n".join(page()) + "\n", encoding="utf-8")
+        path.write_text("\n".join(page(policy())) + "\n", encoding="utf-8")
     except OSError as error:
         raise RuleError(f"{path} cannot be written: {error.strerror}") from None
 
