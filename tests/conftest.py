@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from postgres_server import RealServer
+    from stores import PostgresStore
 
 settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci")
@@ -22,3 +23,13 @@ def postgres() -> Iterator[RealServer]:
 
     with real_server() as server:
         yield server
+
+
+@pytest.fixture
+def kept(postgres: RealServer) -> Iterator[PostgresStore]:
+    """A ledger of its own on that server."""
+    from stores import PostgresStore
+
+    kept = PostgresStore(postgres)
+    yield kept
+    kept.close()

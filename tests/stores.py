@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 KINDS = ("jsonl", "sqlite", "postgres")
+HANG = 20.0  # seconds
 
 
 class Store(Protocol):
@@ -41,6 +43,10 @@ class Store(Protocol):
 
     def spot(self, name: str, number: int, place: str) -> str:
         """Where a finding says that a record is, the line of that number, or the place."""
+
+    @property
+    def address(self) -> str:
+        """As it is typed."""
 
     def close(self) -> None:
         """Close what was opened."""
@@ -68,6 +74,10 @@ class JsonlStore:
 
     def spot(self, name: str, number: int, place: str) -> str:
         return f"{name}.jsonl:{number}"
+
+    @property
+    def address(self) -> str:
+        return f"jsonl:///{self._folder}"
 
     def close(self) -> None:
         """Files are not kept open between tests."""
@@ -102,6 +112,10 @@ class SqliteStore:
 
     def spot(self, name: str, number: int, place: str) -> str:
         return f"{name}:{place}"
+
+    @property
+    def address(self) -> str:
+        return f"sqlite:///{self._path}"
 
     def close(self) -> None:
         """The file is closed with its last reference."""
@@ -144,6 +158,18 @@ class PostgresStore:
     def ask(self, text: str, parameters: list[Any] | None = None) -> list[tuple[Any, ...]]:
         """What the server answers."""
         return self.server.ask(text, parameters or [], self.schema)
+
+    @property
+    def address(self) -> str:
+        return f"{self.server.conninfo}&schema={self.schema}"
+
+    def until_locked(self, waiting: int = 1) -> None:
+        """Until so many sessions wait for a lock on this ledger."""
+        wanted = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND strpos(query, %s) > 0"
+        end = time.monotonic() + HANG
+        with self.server.connection() as connection:
+            while connection.execute(wanted, [f'"{self.schema}"']).fetchone() != (waiting,):
+                assert time.monotonic() < end, "nobody waits"
 
     def close(self) -> None:
         for ledger in self._opened:

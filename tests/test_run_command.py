@@ -390,7 +390,7 @@ def test_what_is_no_ledger_is_left_alone(place: Place) -> None:
     (place.folder / "home" / "letter").write_text("x")
     before = place.bytes()
     for name, message in (
-        ("file", "is no SQLite database"),
+        ("file", "is no ledger"),
         ("jsonl:///file", "is no folder"),
         ("home", "holds other things"),
     ):

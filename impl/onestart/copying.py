@@ -30,7 +30,7 @@ def copy(source: Address, target: Address) -> int:
     """
     with history_of(source) as history:
         _check(history)
-        _WRITE[target.scheme](target.place, history)
+        _WRITE[target.scheme](target, history)
     return compare(source, target)
 
 
@@ -74,13 +74,13 @@ def _check(history: History) -> None:
             raise CopyRefusedError(f"{where} is {health.replace('_', ' ')}; see `onestart ledger doctor`")
 
 
-def _to_files(place: str, history: History) -> None:
+def _to_files(target: Address, history: History) -> None:
     from onestart.jsonl.files import LocalFiles
     from onestart.jsonl.generations import MARKER
     from onestart.jsonl.history import FilesWriter, numbered
     from onestart.jsonl.ledger import MARK, inspect
 
-    files = LocalFiles()
+    files, place = LocalFiles(), target.place
     if inspect(files, place) is not None:
         raise CopyRefusedError(f"{place} is a ledger already")
     try:
@@ -95,10 +95,10 @@ def _to_files(place: str, history: History) -> None:
         raise LedgerUnavailableError("ledger", error.strerror or str(error)) from error
 
 
-def _to_sqlite(place: str, history: History) -> None:
+def _to_sqlite(target: Address, history: History) -> None:
     from onestart.sql.sqlite_repair import publish, write
 
-    place = os.path.abspath(place)
+    place = os.path.abspath(target.place)
     if os.path.exists(place):
         raise CopyRefusedError(f"{place} is there already")
     try:
@@ -109,16 +109,16 @@ def _to_sqlite(place: str, history: History) -> None:
         raise LedgerUnavailableError("ledger", error.strerror or str(error)) from error
 
 
-def _to_postgres(place: str, history: History) -> None:
+def _to_postgres(target: Address, history: History) -> None:
     from onestart.sql.postgres.generations import filling
 
-    with filling(place) as writer:
+    with filling(target.place, schema=target.schema) as writer:
         if writer is None:
             raise CopyRefusedError("the schema is a ledger with records already")
         save(history, writer)
 
 
-_WRITE: dict[str, Callable[[str, History], None]] = {
+_WRITE: dict[str, Callable[[Address, History], None]] = {
     "jsonl": _to_files,
     "sqlite": _to_sqlite,
     "postgresql": _to_postgres,

@@ -34,10 +34,11 @@ class BadAddressError(ValueError):
 
 @frozen
 class Address:
-    """scheme: jsonl, sqlite or postgresql. place: a path, or what libpq takes."""
+    """scheme: jsonl, sqlite or postgresql. place: a path, or what libpq takes. schema: of a PostgreSQL database."""
 
     scheme: str
     place: str
+    schema: str = "onestart"
 
     @classmethod
     def parse(cls, text: str) -> Address:
@@ -47,7 +48,7 @@ class Address:
             return cls._of_path(text)
         scheme, rest = found[1], found[2]
         if scheme in ("postgresql", "postgres"):
-            return cls("postgresql", text)
+            return cls._of_server(text)
         if scheme not in ("sqlite", "jsonl"):
             raise BadAddressError(
                 f"{escaped(scheme)} is no ledger: sqlite:///PATH, jsonl:///PATH and postgresql:// are"
@@ -55,6 +56,15 @@ class Address:
         if not rest.startswith("/"):
             raise BadAddressError(f"{scheme}:// takes a path behind three slashes, such as {scheme}:///./{rest}")
         return cls(scheme, _path(rest[1:]))
+
+    @classmethod
+    def _of_server(cls, text: str) -> Address:
+        """Takes the schema out, which libpq does not know."""
+        before, mark, options = text.partition("?")
+        found = [option for option in options.split("&") if option.startswith("schema=")]
+        rest = "&".join(option for option in options.split("&") if option not in found)
+        place = f"{before}{mark if rest else ''}{rest}"
+        return cls("postgresql", place, found[-1].partition("=")[2]) if found else cls("postgresql", place)
 
     @classmethod
     def _of_path(cls, text: str) -> Address:
@@ -71,7 +81,8 @@ class Address:
     def __str__(self) -> str:
         """The address, without a password."""
         if self.scheme == "postgresql":
-            return _PASSWORD.sub("***", self.place)
+            schema = "" if self.schema == "onestart" else f"{'&' if '?' in self.place else '?'}schema={self.schema}"
+            return _PASSWORD.sub("***", self.place) + schema
         return f"{self.scheme}:///{self.place}"
 
 
@@ -107,7 +118,19 @@ def open_ledger(address: str | Address) -> Ledger:
         return SqliteLedger(address.place)
     from onestart.sql.postgres import PostgresLedger
 
-    return PostgresLedger(address.place)
+    return PostgresLedger(address.place, schema=address.schema)
+
+
+@contextmanager
+def opened(address: str | Address) -> Iterator[Ledger]:
+    """The ledger at an address, closed at the end. Raises what `open_ledger` raises."""
+    ledger = open_ledger(address)
+    try:
+        yield ledger
+    finally:
+        close = getattr(ledger, "close", None)
+        if close is not None:
+            close()
 
 
 def check_place(address: Address) -> None:
@@ -176,7 +199,7 @@ def repair_ledger(address: str | Address) -> Repair:
         return repair_file(address.place)
     from onestart.sql.postgres.generations import repair as repair_schema
 
-    return repair_schema(address.place)
+    return repair_schema(address.place, schema=address.schema)
 
 
 def _parsed(address: str | Address) -> Address:
@@ -194,5 +217,5 @@ def rows_of(address: Address) -> Iterator[Statements]:
         return
     from onestart.sql.postgres import reading as reading_server
 
-    with reading_server(address.place) as rows:
+    with reading_server(address.place, schema=address.schema) as rows:
         yield rows

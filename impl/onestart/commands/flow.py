@@ -22,7 +22,7 @@ from onestart.flow.identity import short
 from onestart.flow.journal import Journal, intact
 from onestart.flow.loading import load
 from onestart.flow.verify import verify as verify_journal
-from onestart.ledgers import Inspection, open_ledger
+from onestart.ledgers import Inspection, opened
 from onestart.ports import LedgerUnavailableError
 
 DASHES = {"ignore_unknown_options": True}  # -1 is JSON
@@ -188,17 +188,22 @@ def _drive(typed: Typed, arguments: Sequence[Any] | None, *, lease: float, quiet
 
 
 async def _answer(ledger: str, root: str, wait: str, value: Any, by: str) -> str:
-    flows = Flows(ledger=open_ledger(ledger))
-    journal = await flows.status(root)
-    if journal is None:
-        raise WaitError(f"nothing is on record of the flow {plain(root)}")
-    step = _whole(journal, wait)
-    await flows.answer(root, step, value, by=by)
+    with opened(ledger) as there:
+        flows = Flows(ledger=there)
+        journal = await flows.status(root)
+        if journal is None:
+            raise WaitError(f"nothing is on record of the flow {plain(root)}")
+        step = _whole(journal, wait)
+        await flows.answer(root, step, value, by=by)
     return as_json(journal.waits[step].question)
 
 
 async def _resolve(ledger: str, root: str, step: str, resolution: Again | Known, by: str, why: str) -> str:
-    flows = Flows(ledger=open_ledger(ledger))
+    with opened(ledger) as there:
+        return await _resolved(Flows(ledger=there), root, step, resolution, by, why)
+
+
+async def _resolved(flows: Flows, root: str, step: str, resolution: Again | Known, by: str, why: str) -> str:
     journal = await flows.status(root)
     if journal is None:
         raise WaitError(f"nothing is on record of the flow {plain(root)}")

@@ -57,7 +57,8 @@ def verify(path: str) -> int:
             reports = verify_ledger(address_of(path), progress)
     except LedgerUnavailableError as error:
         raise click.UsageError(str(error)) from None
-    names = ("store", "lines", "intact", "corrupt", "unsupported", "torn", "missing", "backward", "lost")
+    names: tuple[str, ...] = ("store", "lines", "intact", "corrupt", "unsupported", "torn", "missing", "backward")
+    names += ("lost",) * any(report.lost for report in reports)
     rows = [tuple(str(getattr(report, name)) for name in names) for report in reports]
     click.echo("\n".join(_aligned([names, *rows])))
     for report in reports:

@@ -16,7 +16,7 @@ from onestart.commands.reading_progress import shown
 from onestart.commands.wording import plain
 from onestart.copying import CopyRefusedError, DifferentError, copy
 from onestart.doctor import Complaint, complaints, unavailable
-from onestart.ledgers import Address, inspected, open_ledger, repair_ledger, verify_ledger
+from onestart.ledgers import Address, inspected, opened, repair_ledger, verify_ledger
 from onestart.ports import CannotTellError, LedgerUnavailableError, NotALedgerError, Order
 from onestart.repair import RepairRefusedError
 from onestart.sessions import NothingToDoError
@@ -143,11 +143,12 @@ def resolve(address: str, key: str | None, task: str | None, by: str, why: str) 
 
 
 async def _resolve(place: Address, key: str | None, task: str | None, by: str, why: str) -> None:
-    chain = Chain(ledger=open_ledger(place), executor=_Nobody())
-    if key is not None:
-        await chain.settle(key, by=by, why=why)
-    elif task is not None:
-        await chain.repair_lease(task, by=by, why=why)
+    with opened(place) as ledger:
+        chain = Chain(ledger=ledger, executor=_Nobody())
+        if key is not None:
+            await chain.settle(key, by=by, why=why)
+        elif task is not None:
+            await chain.repair_lease(task, by=by, why=why)
 
 
 class _Nobody:

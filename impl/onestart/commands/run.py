@@ -20,7 +20,7 @@ from onestart.commands.options import address_of, check_lease, check_ledger, led
 from onestart.events import nobody
 from onestart.executors import CommandExecutor
 from onestart.health import Finding
-from onestart.ledgers import Address, inspected, open_ledger
+from onestart.ledgers import Address, inspected, opened
 from onestart.ports import CannotTellError, LedgerUnavailableError, Order
 from onestart.sessions import command_on_record
 
@@ -146,10 +146,10 @@ class Job:
     async def run(self, lease: float, observer: EventLog | None) -> Report:
         executor = Starter(self.launches, self.command.key)
         executor.take_signals()
-        ledger = open_ledger(self.ledger)
-        chain = Chain(ledger=ledger, executor=executor, lease_seconds=lease, observer=observer or nobody)
-        answer = await chain.submit(self.command)
-        report = await (self._first if executor.started else self._again)(chain, executor, answer)
+        with opened(self.ledger) as ledger:
+            chain = Chain(ledger=ledger, executor=executor, lease_seconds=lease, observer=observer or nobody)
+            answer = await chain.submit(self.command)
+            report = await (self._first if executor.started else self._again)(chain, executor, answer)
         if executor.problem:
             report.notes.append(executor.problem)
         return report

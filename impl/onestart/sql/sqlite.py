@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import apsw
@@ -55,10 +55,13 @@ class SqliteLedger:
         return await self._run(lambda: self._alone(decide))
 
     def close(self) -> None:
-        """Close the file; a later step opens it again."""
-        if self._open is not None:
-            self._open.connection.close()
-            self._open = None
+        """Close the file, all of it in one; a later step opens it again."""
+        opened, self._open = self._open, None
+        if opened is not None:
+            with suppress(apsw.Error, LedgerUnavailableError), locked(self._files, self._path):
+                if opened.path == in_force(self._path):
+                    opened.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            opened.connection.close(True)
 
     def _alone(self, decide: Decide[T]) -> T:
         step = Step(decide)
@@ -266,6 +269,8 @@ def _distrust(connection: apsw.Connection) -> None:
         (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
         (apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
         (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
+        # A generation that a repair has sealed keeps its bytes, whoever had it open and lets go of it.
+        (apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1),
     ):
         connection.config(what, value)
 

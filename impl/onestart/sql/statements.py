@@ -99,7 +99,7 @@ class Statements:
 
     def _all(self, column: str, tables: Sequence[str]) -> Iterable[str]:
         each = " UNION ".join(f'SELECT "{column}" AS "name" FROM {self.prefix}"{table}"' for table in tables)
-        found = self.run(f'SELECT "name" FROM ({each}) AS "each" WHERE "name" <> \'\' ORDER BY "name"')
+        found = self.run(f'SELECT DISTINCT "name" FROM ({each}) AS "each" WHERE "name" <> \'\' ORDER BY "name"')
         return [name for (name,) in found]
 
     def all(self, store: str) -> Iterator[Row]:

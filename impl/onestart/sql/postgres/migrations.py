@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from onestart.ports import NotALedgerError
-from onestart.sql.postgres.rows import BEGIN
+from onestart.sql.postgres.rows import BEGIN, SETTINGS
 from onestart.sql.postgres.server import Connection, Server, translated
 from onestart.sql.rows import SCHEMA_VERSION, TABLES, Row
 from onestart.sql.statements import schema
@@ -23,10 +23,6 @@ _COLUMNS = """
     LEFT JOIN pg_catalog.pg_attribute AS "a"
         ON "a"."attrelid" = "c"."oid" AND "a"."attnum" > 0 AND NOT "a"."attisdropped"
     WHERE "s"."nspname" = %s AND "c"."relkind" IN ('r', 'p', 'v', 'm', 'f', 'S')
-"""
-_SETTINGS = """
-    SELECT pg_catalog.set_config('lock_timeout', %s, true),
-        pg_catalog.set_config('idle_in_transaction_session_timeout', %s, true)
 """
 
 
@@ -82,8 +78,8 @@ def _newest(connection: Connection, server: Server) -> int:
 
 def _one(connection: Connection, server: Server) -> None:
     """The next migration, within a transaction, unless another process has made it meanwhile."""
-    limits, prefix = server.limits, server.prefix
-    connection.execute(_SETTINGS, (f"{limits.lock * 1000:.0f}", f"{limits.idle * 1000:.0f}"))
+    prefix = server.prefix
+    connection.execute(SETTINGS.format(**server.limits.milliseconds))
     connection.execute(_LOCK, (server.schema,))
     before = version(connection, server)
     if before >= SCHEMA_VERSION:

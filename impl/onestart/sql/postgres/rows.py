@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
-import psycopg
-
 from onestart.ports import LedgerUnavailableError, NotALedgerError
 from onestart.records import store_of
 from onestart.sql.postgres.server import Connection, Server, translated
@@ -24,8 +22,8 @@ BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 # All of it ends with the transaction: behind a pooler the next one may have another session.
 SETTINGS = """
-    SELECT pg_catalog.set_config('lock_timeout', %s, true),
-        pg_catalog.set_config('idle_in_transaction_session_timeout', %s, true),
+    SELECT pg_catalog.set_config('lock_timeout', '{lock}', true),
+        pg_catalog.set_config('idle_in_transaction_session_timeout', '{idle}', true),
         pg_catalog.set_config('synchronous_commit', CASE "is" WHEN 'off' THEN 'on' ELSE "is" END, true)
     FROM pg_catalog.current_setting('synchronous_commit') AS "is"
 """
@@ -67,7 +65,7 @@ class PostgresRows(Statements):
         self.transaction = ""
         self.written: list[Row] = []
         self._waiting: list[Row] = []
-        self._limits = server.limits
+        self._times = server.limits.milliseconds
         self._streams = count()
 
     def lock(self) -> None:
@@ -75,19 +73,20 @@ class PostgresRows(Statements):
 
         Every later statement sees what all others have committed. Raises NotALedgerError for another version.
         """
-        times = [f"{seconds * 1000:.0f}" for seconds in (self._limits.lock, self._limits.idle)]
-        self._begin((BEGIN, ()), (SETTINGS, times), state=LOCK)
+        self._begin(BEGIN, SETTINGS.format(**self._times), LOCK)
 
     def look(self) -> None:
         """Begin a transaction that sees everything as it is now, waits for nobody and writes nothing."""
-        self._begin((BEGIN_READING, ()), state=LOOK)
+        self._begin(BEGIN_READING, LOOK)
 
-    def _begin(self, *first: tuple[str, Sequence[Any]], state: str) -> None:
+    def _begin(self, *texts: str) -> None:
+        """In one message, of the old kind: after a pipeline the server does not always watch over an idle session."""
         self.written, self._waiting = [], []
-        with translated(self.connection), self.connection.pipeline():
-            for statement, parameters in first:
-                self.connection.execute(statement, parameters)
-            found = self._cursor().execute(state.format(prefix=self.prefix)).fetchall()
+        with translated(self.connection):
+            answer = self.connection.execute(";".join(texts).format(prefix=self.prefix))
+            while answer.nextset():
+                pass
+            found = answer.fetchall()
         if len(found) != 1:
             raise NotALedgerError(f"the table of the ledger's state has {len(found)} rows")
         self.table, version, self.order, self.now, self.transaction = found[0]
@@ -96,16 +95,14 @@ class PostgresRows(Statements):
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> Iterable[tuple[Any, ...]]:
         with translated(self.connection):
-            if not self._waiting:
-                return self._cursor().execute(sql.replace("?", "%s"), parameters).fetchall()
-            with self.connection.pipeline():
-                self._insert()
-                answer = self._cursor().execute(sql.replace("?", "%s"), parameters)
-            return answer.fetchall()
+            self._insert()
+            cursor = self.connection.cursor(binary=True)
+            return cursor.execute(sql.replace("?", "%s"), parameters).fetchall()
 
     def stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
         name = f"onestart_{next(self._streams)}"
         with translated(self.connection), self.connection.cursor(name) as cursor:
+            self._insert()
             cursor.itersize = _AT_ONCE
             yield from cursor.execute(sql, binary=True)
 
@@ -141,6 +138,3 @@ class PostgresRows(Statements):
             text = INSERT.format(prefix=self.prefix, table=store_of(row.kind), columns=COLUMNS, values=_VALUES)
             self.connection.execute(text, [row.order - 1, SCHEMA_VERSION, *row[1:]])
         self._waiting = []
-
-    def _cursor(self) -> psycopg.Cursor[tuple[Any, ...]]:
-        return self.connection.cursor(binary=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from math import ceil
 from typing import Any, TypeAlias
 
 import psycopg
@@ -40,6 +41,11 @@ class Limits:
     idle: float = 10.0
     connect: int = 10
     doubt: tuple[float, ...] = (0.0, 0.1, 0.4, 1.0, 2.0, 4.0, 8.0)
+
+    @property
+    def milliseconds(self) -> dict[str, int]:
+        """What the server is told."""
+        return {"lock": ceil(self.lock * 1000), "idle": ceil(self.idle * 1000)}
 
 
 @frozen
