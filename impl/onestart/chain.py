@@ -15,7 +15,7 @@ from attrs import frozen
 from onestart import evidence
 from onestart.answers import Answer, Outcome, Reason, Result
 from onestart.clocks import SystemClock
-from onestart.command import BadCommandError, Bound, Command, check_name
+from onestart.command import BadCommandError, Bound, Command, check_name, check_words
 from onestart.dispatcher import Dispatcher
 from onestart.events import Observer, nobody
 from onestart.health import Finding
@@ -155,6 +155,7 @@ class Chain:
         Raises NothingToDoError if the key is not in doubt, BadCommandError if it is unknown.
         """
         check_name("operator", by)
+        check_words("reason", why)
         _, strand = await self._on_record(key)
         if strand is None:
             raise BadCommandError("no record has this key")
@@ -167,6 +168,7 @@ class Chain:
         """
         check_name("task", task)
         check_name("operator", by)
+        check_words("reason", why)
         await self._finish(self._sessions.repair_lease(Strand(0, "", task), f"{by}: {why}" if why else by))
 
     async def status(self, key: str) -> Status | None:

@@ -15,7 +15,7 @@ from functools import partial
 from attrs import field, frozen
 
 from onestart import evidence, leases
-from onestart.answers import Answer, Outcome, Reason
+from onestart.answers import Answer, Outcome, Reason, reason_named
 from onestart.command import Command
 from onestart.kernel import answered, closed, conflict, dispatched
 from onestart.kernel import report as reported
@@ -148,7 +148,7 @@ def assess(view: View, *, strand: Strand, outside: Outside, command: Command, bu
         return conflict(view, command)
     attempt = view.attempt(key).newest
     if attempt is not None and attempt.state == "closed":
-        return closed(view, command, Reason(attempt.reason) if attempt.reason else Reason.CANCELLED)
+        return closed(view, command, reason_named(attempt.reason, Reason.CANCELLED))
     if evidence.started(view, key):
         return dispatched(view, command, Reason.CREATED if strand.started else Reason.ALREADY_DISPATCHED)
     if evidence.lease_damaged(view, task):

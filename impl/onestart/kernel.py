@@ -12,7 +12,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from onestart import evidence
-from onestart.answers import Answer, Outcome, Reason, Result
+from onestart.answers import Answer, Outcome, Reason, Result, reason_named
 from onestart.command import Bound, Command
 from onestart.evidence import ReceiptState
 from onestart.health import Finding, Health
@@ -161,7 +161,7 @@ def close(
         return conflict(view, command)
     attempt = view.attempt(key).newest
     if attempt is not None and attempt.state == "closed":
-        return closed(view, command, Reason(attempt.reason) if attempt.reason else reason)
+        return closed(view, command, reason_named(attempt.reason, reason))
     if evidence.started(view, key):
         return dispatched(view, command, Reason.CREATED if strand.started else reason)
     if evidence.never_intended(view, key, task, fresh=strand.fresh):
