@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import sha256
@@ -23,6 +23,11 @@ from onestart.ports import CannotTellError, FencedError, Order
 
 VERSION = 1
 READY = "ready"
+_SHAPES: Mapping[str, Mapping[str, type]] = {
+    "begun": {"pid": int, "started": str, "among": str},
+    "ended": {"status": int},
+}
+_MOST_PID = 1 << 31
 GONE = ("Z", "X", "x")  # ended, and perhaps not yet taken note of by its parent
 
 Begin: TypeAlias = Callable[[int], int]
@@ -103,7 +108,7 @@ class Launches:
         self._prepare()
         data = _bytes(f"{self._folder}/{READY}") or b""
         body = _body(data.removesuffix(b"\n"))
-        if body is None or body.get("record") != "memory":
+        if body is None or body.get("record") != "memory" or not isinstance(body.get("name"), str):
             raise CannotTellError(f"{self._folder}/{READY}: whose launches these are cannot be read")
         return str(body["name"])
 
@@ -149,7 +154,7 @@ class Launches:
         descriptor = self._open.pop(key, None)
         try:
             if descriptor is None:
-                descriptor = os.open(self._path(key, "launch"), os.O_WRONLY | os.O_APPEND)
+                descriptor = os.open(self._path(key, "launch"), os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)
             _append(descriptor, {"record": "ended", "status": status})
             os.fsync(descriptor)
         except OSError:
@@ -230,6 +235,8 @@ class Launches:
         if body is None or body.get("record") != "barrier" or body.get("task") != task:
             raise CannotTellError(f"{path}: the newest token of the task cannot be read")
         _check_version(body, path)
+        if type(body.get("token")) is not int:
+            raise CannotTellError(f"{path}: the newest token of the task cannot be read")
         return int(body["token"])
 
     def _publish(self, path: str, body: dict[str, Any]) -> None:
@@ -242,7 +249,7 @@ class Launches:
     def _draft(self, data: bytes) -> tuple[str, int]:
         """A durable file under a name that nobody looks for, which is all that a crash leaves of it."""
         path = f"{self._folder}/{os.urandom(16).hex()}.draft"
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o666)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         try:
             _write(descriptor, data)
             os.fsync(descriptor)
@@ -257,7 +264,7 @@ class Launches:
 
     def _locked(self, key: str) -> bool:
         try:
-            descriptor = os.open(self._path(key, "launch"), os.O_RDONLY)
+            descriptor = os.open(self._path(key, "launch"), os.O_RDONLY | os.O_NOFOLLOW)
         except OSError as error:
             raise CannotTellError(f"{self._path(key, 'launch')}: {error.strerror}") from None
         try:
@@ -272,7 +279,7 @@ class Launches:
     def _turn(self, task: str) -> Iterator[None]:
         """One at a time for each task, in all processes. Some tasks share a lock, so that there are few files."""
         self._prepare()
-        descriptor = os.open(f"{self._folder}/{_hash(task)[:2]}.lock", os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = os.open(f"{self._folder}/{_hash(task)[:2]}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
@@ -289,7 +296,7 @@ class Launches:
             missing.append(above)
         for folder in reversed(missing):
             with suppress(FileExistsError):
-                os.mkdir(folder)
+                os.mkdir(folder, 0o700)
             _sync_folder(os.path.dirname(folder))
         draft, descriptor = self._draft(_line({"record": "memory", "version": VERSION, "name": os.urandom(8).hex()}))
         os.close(descriptor)
@@ -313,7 +320,7 @@ def _body(line: bytes) -> dict[str, Any] | None:
     checksum, _, text = line.partition(b" ")
     if checksum != sha256(text).hexdigest()[:16].encode():
         return None
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         body = json.loads(text)
         return body if isinstance(body, dict) else None
     return None
@@ -326,10 +333,18 @@ def _check_version(body: dict[str, Any], path: str) -> None:
 
 def _mark_of(lines: list[bytes]) -> Mark:
     bodies = [_body(line) for line in lines if line]
-    known = {str(body.get("record")): body for body in bodies if body is not None}
+    legible = [body for body in bodies if body is not None and _has_shape(body)]
+    known = {str(body.get("record")): body for body in legible}
     status = known["ended"]["status"] if "ended" in known else None
     begun = Identity.from_json(known["begun"]) if "begun" in known else None
-    return Mark(begun, status, None not in bodies)
+    return Mark(begun, status, len(legible) == len(bodies))
+
+
+def _has_shape(body: dict[str, Any]) -> bool:
+    """Whether a line behind the mark has what such a line has."""
+    shape = _SHAPES.get(str(body.get("record")), {})
+    typed = all(type(body.get(name)) is kind for name, kind in shape.items())
+    return typed and ("pid" not in shape or 1 < body["pid"] < _MOST_PID)
 
 
 def _append(descriptor: int, body: dict[str, Any]) -> None:
@@ -342,9 +357,13 @@ def _write(descriptor: int, data: bytes) -> None:
         data = data[os.write(descriptor, data) :]
 
 
+def _no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+
 def _bytes(path: str) -> bytes | None:
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=_no_link) as file:
             return file.read()
     except FileNotFoundError:
         return None
