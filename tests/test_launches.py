@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from onestart import launches as subject
-from onestart.launches import AlreadyLaunchedError, Identity, Launches
+from onestart.launches import AlreadyLaunchedError, Launches
 from onestart.ports import CannotTellError, FencedError, Order
+from onestart.processes import Identity
 
 ORDER = Order("key", "task", 3)
 
