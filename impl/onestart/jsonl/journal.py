@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from bisect import insort
+from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
+from onestart.group_commit import MOST
 from onestart.health import Health
 from onestart.jsonl.files import Files
 from onestart.lines import (
@@ -77,6 +79,7 @@ class Journal:
         self._prev: Owner | None = None
         self._last = b""
         self._last_offset = 0
+        self._newest: deque[int] = deque(maxlen=MOST + 1)  # where lines begin: a group's, and a seal before it
 
     def stale(self) -> bool:
         """Whether the file is not the one that was read before, or that with more behind it."""
@@ -104,18 +107,25 @@ class Journal:
         return found.seq != 0 and (found.seq, found.owner) != (known.seq, known.owner)
 
     def catch_up(self) -> None:
-        """Read what was behind the last known line when `stale` looked, after making it durable."""
+        """Read what was behind the last known line when `stale` looked, and make it durable."""
         if self._now == self._size:
             return
-        if self._durable:
-            self._make_durable(first=self._identity is None)
-        if self._identity is None:
+        first, known = self._identity is None, self._size
+        if first:
             self._identity = self._files.identity(self._path)
         self._ingest(self._now)
         self._size = self._now
+        if self._durable:
+            self._make_durable(self._newest[0] if first and self._newest else known, first=first)
 
-    def _make_durable(self, *, first: bool) -> None:
+    def _make_durable(self, start: int, *, first: bool) -> None:
+        """start: from where on a sync may have failed.
+
+        Whoever comes after such a sync does this before it appends, and nobody appends more than a group at once, so it
+        is known of all before the newest group that it was made durable.
+        """
         self._in_doubt = True
+        self._files.write_again(self._path, start, self._now - start)
         self._files.sync(self._path)
         if first:
             self._files.sync_folder(self._folder)
@@ -133,6 +143,7 @@ class Journal:
     def _take_lines(self, data: bytes) -> bytes:
         *lines, rest = data.split(b"\n")
         for raw in lines:
+            self._newest.append(self._offset)
             if raw or not self._unended:  # else it ends a line whose own newline is gone
                 self._take(raw, self._offset)
             self._unended = False

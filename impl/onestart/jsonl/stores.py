@@ -27,6 +27,8 @@ class Stores:
     def __init__(self, folder: str, files: Files, *, durable: bool = True) -> None:
         self.journals = {store: Journal(store, folder, files, self._told, durable=durable) for store in STORES}
         self._of = {kind: self.journals[store_of(kind)] for kind in KINDS}
+        self._open_keys: set[str] = set()
+        self._open_tasks: set[str] = set()
         self._forget()
 
     def _forget(self) -> None:
@@ -102,6 +104,8 @@ class Stores:
         except OSError as error:
             raise journal.unavailable(error) from error
         self._fresh.clear()  # what was written just now refers to what is known already
+        self._open_keys.add(record.key)
+        self._open_tasks.add(record.task)
 
     def open_elsewhere(self, record: Record) -> bool:
         """Whether another store than this record's has something that is not durable yet.
@@ -112,6 +116,13 @@ class Stores:
         journal = self._of[record.kind]
         return any(other.uncommitted for other in self.journals.values() if other is not journal)
 
+    def open_related(self, record: Record) -> bool:
+        """Whether a record of its key or task, on which it may rest, is not durable yet.
+
+        A disk may keep the later sectors of a file and lose earlier ones, so two such records do not share a sync.
+        """
+        return record.task in self._open_tasks or (record.key != "" and record.key in self._open_keys)
+
     def commit(self) -> None:
         """Make what was appended durable. Raises LedgerUnavailableError."""
         for journal in self.journals.values():
@@ -120,6 +131,8 @@ class Stores:
                     journal.commit()
                 except OSError as error:
                     raise journal.unavailable(error) from error
+        self._open_keys.clear()
+        self._open_tasks.clear()
 
     def _refs(self, record: Record) -> dict[str, int]:
         kind, refs = record.kind, {}
