@@ -12,7 +12,6 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
 from hashlib import sha256
 from typing import Any, TypeAlias
 
@@ -20,6 +19,7 @@ from attrs import frozen
 
 from onestart.command import escaped
 from onestart.ports import CannotTellError, FencedError, Order
+from onestart.processes import Identity
 
 VERSION = 1
 READY = "ready"
@@ -28,7 +28,6 @@ _SHAPES: Mapping[str, Mapping[str, type]] = {
     "ended": {"status": int},
 }
 _MOST_PID = 1 << 31
-GONE = ("Z", "X", "x")  # ended, and perhaps not yet taken note of by its parent
 
 Begin: TypeAlias = Callable[[int], int]
 """Starts it, and returns the number of the process that executes it. Gets a file descriptor that whoever executes it
@@ -37,50 +36,6 @@ keeps open, if it can."""
 
 class AlreadyLaunchedError(Exception):
     """The key was launched before, so it is not launched again."""
-
-
-@frozen
-class Identity:
-    """A process. started: when, in ticks since the machine was booted. among: the boot and the name space of numbers.
-
-    Both are empty where the system does not tell; then a later process with the same number passes for this one.
-    """
-
-    pid: int
-    started: str
-    among: str
-
-    @classmethod
-    def of(cls, pid: int) -> Identity:
-        """The process that has this number now."""
-        state = _state(pid)
-        return cls(pid, state[1] if state else "", _surroundings())
-
-    @classmethod
-    def from_json(cls, body: dict[str, Any]) -> Identity:
-        return cls(int(body["pid"]), str(body["started"]), str(body["among"]))
-
-    def to_json(self) -> dict[str, Any]:
-        return {"pid": self.pid, "started": self.started, "among": self.among}
-
-    @property
-    def in_sight(self) -> bool:
-        """Whether this process can find out about that one: same boot, same name space."""
-        return self.among == _surroundings()
-
-    @property
-    def alive(self) -> bool:
-        """Whether it still runs; to be asked only of a process in sight."""
-        state = _state(self.pid)
-        if state is None:
-            return _has_number(self.pid)
-        return state[0] not in GONE and self.started in ("", state[1])
-
-    def signal_group(self, number: int) -> None:
-        """Send a signal to the group that the process leads, if it still runs."""
-        if self.alive:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, number)
 
 
 @frozen
@@ -377,33 +332,3 @@ def _sync_folder(folder: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _state(pid: int) -> tuple[str, str] | None:
-    """Its state as a letter and when it was started, None if it is gone or cannot be looked at."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            text = file.read()
-    except OSError:
-        return None
-    fields = text.rpartition(")")[2].split()  # the name before may hold anything
-    return fields[0], fields[19]
-
-
-@cache
-def _surroundings() -> str:
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"
-    except OSError:
-        return ""
-
-
-def _has_number(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
