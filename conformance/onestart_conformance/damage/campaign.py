@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from itertools import islice
 
@@ -45,18 +45,29 @@ ROWS: Mapping[str, Effort] = {  # a database takes several times as long
     "deep": Effort(Scope(1, 1, 1), 4_000),
 }
 FILE = "(file)"
-MEDIA: Mapping[str, Callable[[], Medium]] = {LINES: DiskMedium, "sqlite": SqliteMedium}
+LEDGERS = (LINES, "sqlite", "postgres")
+HERE = (LINES, "sqlite")  # that need no server
+
+
+def medium_of(ledger: str, server: str = "") -> Medium:
+    """An empty medium of a ledger's kind. server: where PostgreSQL is, as psycopg takes it."""
+    if ledger == "postgres":
+        from onestart_conformance.damage.postgres import PostgresMedium  # whose driver is an extra
+
+        return PostgresMedium(server)
+    return DiskMedium() if ledger == LINES else SqliteMedium()
 
 
 @frozen
 class Part:
-    """A slice of the cases of one store; of pairs, if no store is named."""
+    """A slice of the cases of one store; of pairs, if no store is named. server: see `medium_of`."""
 
     ledger: str
     profile: str
     store: str
     slice: int
     seed: int
+    server: str = ""
 
 
 def effort_of(ledger: str, profile: str) -> Effort:
@@ -64,16 +75,16 @@ def effort_of(ledger: str, profile: str) -> Effort:
     return (EFFORTS if ledger == LINES else ROWS)[profile]
 
 
-def parts(ledger: str, profile: str, seed: int) -> list[Part]:
+def parts(ledger: str, profile: str, seed: int, server: str = "") -> list[Part]:
     """All of a ledger's damage."""
-    medium = MEDIA[ledger]()
+    medium = medium_of(ledger, server)
     stores = (*medium.stores, *((FILE,) if isinstance(medium, FileMedium) else ()), "")
-    return [Part(ledger, profile, store, number, seed) for store in stores for number in range(SLICES)]
+    return [Part(ledger, profile, store, number, seed, server) for store in stores for number in range(SLICES)]
 
 
 def try_part(part: Part) -> Tally:
     """Try it, in whatever process."""
-    effort, medium = effort_of(part.ledger, part.profile), MEDIA[part.ledger]()
+    effort, medium = effort_of(part.ledger, part.profile), medium_of(part.ledger, part.server)
     with seldom_collecting():
         ledger = prepared(medium)
         if not part.store:

@@ -1,0 +1,48 @@
+"""Rows on a real PostgreSQL server, edited and deleted by hand: the same oracles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from onestart.records import STORES
+from onestart_conformance.damage.drawn import draw_pairs
+from onestart_conformance.damage.grammar import Edited
+from onestart_conformance.damage.limits import LIMITS
+from onestart_conformance.damage.postgres import PostgresMedium
+from onestart_conformance.damage.prepared import prepared
+from onestart_conformance.damage.systematic import Scope, Tally, cases, tried
+from postgres_server import RealServer, real_server
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RealServer]:
+    with real_server() as server:
+        yield server
+
+
+def test_no_oracle_objects_to_rows_edited_by_hand(server: RealServer) -> None:
+    """Some of every kind of damage; `onestart damage --ledger postgres --server URL` takes all."""
+    medium = PostgresMedium(server.conninfo)
+    ledger = prepared(medium)
+    tally = Tally()
+    for store in STORES:
+        every = list(cases(ledger, store, Scope(every=1000, pairs=500, records=8)))
+        kinds = {(case[0][0].name, getattr(case[0][0], "column", "")): case for case in every}
+        chosen = [case for case in kinds.values() if store == "attempts" or isinstance(case[0][0], Edited)]
+        for done in tried(ledger, medium, chosen[:: 2 if store == "attempts" else 6]):
+            tally.add(*done)
+    pairs = draw_pairs(ledger, medium, number=5, examples=5)
+    assert not tally.objected, tally.objected[0]
+    assert not pairs.objected, pairs.objected[0]
+    assert "edited column" in {name for _, name in tally.counts}
+
+
+def test_limits_and_a_schema_that_goes_again(server: RealServer) -> None:
+    """What cannot be noticed is what it is with every database; nothing of the medium stays on the server."""
+    medium = PostgresMedium(server.conninfo)
+    limit = LIMITS["intent-and-note-cut-off"]
+    assert limit.shown_by(limit.play(medium))
+    del medium
+    assert not server.ask("SELECT 1 FROM pg_namespace WHERE nspname LIKE 'onestart_damage%'")
