@@ -55,7 +55,7 @@ class PostgresMedium(OfRows):
         self.prefix = f'"{self._schema}".'
         self._connection = psycopg.connect(server, autocommit=True)
         self._ledgers: list[PostgresLedger] = []
-        finalize(self, _leave, self._connection, self._ledgers, self._schema)
+        self._leave = finalize(self, _leave, self._connection, self._ledgers, self._schema)
 
     @property
     def address(self) -> Address:
@@ -65,6 +65,10 @@ class PostgresMedium(OfRows):
         ledger = PostgresLedger(self._server, schema=self._schema, run=at_once)
         self._ledgers.append(ledger)
         return Clockless(ledger)
+
+    def close(self) -> None:
+        """Leave nothing on the server."""
+        self._leave()
 
     def refuse(self, store: str) -> None:
         """Under another name nobody finds it; a superuser cannot be refused anything."""
@@ -114,7 +118,6 @@ class PostgresMedium(OfRows):
 
 
 def _leave(connection: psycopg.Connection[Any], ledgers: list[PostgresLedger], schema: str) -> None:
-    """Leave nothing on the server."""
     for ledger in ledgers:
         ledger.close()
     with suppress(psycopg.Error):
