@@ -29,9 +29,9 @@ def test_no_oracle_objects_to_rows_edited_by_hand(server: RealServer) -> None:
     for number, store in enumerate(("receipts", "attempts", "leases")):
         every = list(cases(ledger, store, Scope(every=1000, pairs=500, records=8)))
         edits = [case for case in every if isinstance(case[0][0], Edited)]
-        for done in tried(ledger, medium, [*edits[number::7], *every[number :: len(every) // 5]]):
+        for done in tried(ledger, medium, [*edits[number::11], *every[number :: len(every) // 2]]):
             tally.add(*done)
-    pairs = draw_pairs(ledger, medium, number=5, examples=5)
+    pairs = draw_pairs(ledger, medium, number=5, examples=3)
     assert not tally.objected, tally.objected[0]
     assert not pairs.objected, pairs.objected[0]
     medium.close()
