@@ -236,7 +236,7 @@ def test_an_open_kind_is_searched_in_every_way() -> None:
     assert chosen.scope.endswith("any kind")
     exploration = explore(chosen)
     assert exploration.complete
-    assert len(exploration.components) == 28
+    assert len(exploration.components) == 78
     assert not {p.name for p in promises(MODEL)} & set(exploration.sightings)
 
 

@@ -136,13 +136,13 @@ CATALOG = (
             _of_program(
                 "waits",
                 "version 2, two questions and a helper effect",
-                program(["human a"], ["human b"], ["effect a"], last=["marker"], version=2),
+                program(["human a"], ["human b"], ["helper a"], last=["marker"], version=2),
                 crashes=1,
             ),
             _of_program(
                 "children",
                 "version 2, a child flow, and a body that does not wait for all of its calls",
-                program(["dispatch a"], ["effect a"], ["run a"], ["marker"], version=2),
+                program(["dispatch a"], ["helper a"], ["run a"], ["marker"], version=2),
                 crashes=1,
             ),
             _of_program(

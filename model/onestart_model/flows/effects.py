@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from onestart_model import action, forall, ite, require
 from onestart_model.flows.guard import has_got
-from onestart_model.flows.state import Call, Driver, Entry, Id, Kind, Stage, State
-
-EFFECTS = (Kind.RUN, Kind.LLM, Kind.EFFECT)
+from onestart_model.flows.state import EFFECTS, Call, Driver, Entry, Id, Kind, Stage, State
 
 
 def deliver(s: State, c: Call, x: Id) -> None:
