@@ -1,7 +1,7 @@
-"""A program of a drive as an instance of the model of flows: its calls, in which causal order, of which kinds and specs.
+"""A program of a drive as an instance of the model of flows: its calls, their causal order, kinds, specs and ids.
 
-A child flow with one step is what the model calls a dispatch: its step stands for the child. The calls of a larger child
-are calls of the model as well, each with an id of its own; the dispatch is executed when the first of them is admitted.
+A child flow with one step is what the model calls a dispatch: its step stands for the child. The calls of a larger
+child are calls of the model as well, each with an id of its own; the dispatch is executed when the first is admitted.
 
 What the author catches is not said to come before what follows: after a failure or a refusal it need not be done.
 """
@@ -179,7 +179,10 @@ def _calls(block: Block) -> Iterator[Call]:
 
 @frozen
 class Abstraction:
-    """What a plan is to the model. drivers: how many there are at once, at most."""
+    """What a plan is to the model. made: the calls. only: calls of children that their dispatch stands for.
+
+    uncovered: why the model does not say what may happen in it, empty if it does.
+    """
 
     plan: Plan
     made: tuple[Made, ...]
@@ -188,7 +191,7 @@ class Abstraction:
 
     @classmethod
     def of(cls, plan: Plan) -> Abstraction:
-        """Of a plan. uncovered says why the model does not say what may happen in it, if it does not."""
+        """Of a plan."""
         reading = Reading(plan.version)
         done, unknown = reading.block(plan.program.block, "", Where())
         reading.made.append(Made(MARKER, done, counted=plan.version < 3 or unknown))
@@ -225,7 +228,7 @@ class Abstraction:
     @property
     def sizes(self) -> Mapping[str, int]:
         drivers = 1 + sum(stop is not None and stop.stalls for stop in self.plan.stops)
-        return {"Call": len(self.made), "Id": self.stray + 1, "Spec": len(self._specs), "Driver": drivers}
+        return {"Call": len(self.made), "Id": self.stray + 1, "Spec": len(self.specs), "Driver": drivers}
 
     @property
     def fixed(self) -> Mapping[str, Row]:
@@ -234,7 +237,7 @@ class Abstraction:
         again = self.plan.in_flight == "again"
         return {
             "kind": tuple(made.kind for made in self.made),
-            "asks": tuple(self._specs[made.asks] for made in self.made),
+            "asks": tuple(self.specs[made.asks] for made in self.made),
             "before": tuple(a.placed.position in self._before[b.placed.position] for a in self.made for b in self.made),
             "part_of": tuple(self.calls.get(made.part_of) for made in self.made),
             "unlike": tuple(map(self._is_unlike, self.made)),
@@ -249,7 +252,8 @@ class Abstraction:
         return Instance.of(FLOWS, sizes=self.sizes, fixed=self.fixed, label="of the drive")
 
     @cached_property
-    def _specs(self) -> Mapping[tuple[str, str, str], int]:
+    def specs(self) -> Mapping[tuple[str, str, str], int]:
+        """The specs of the model, by what calls ask for."""
         return {asks: number for number, asks in enumerate(dict.fromkeys(made.asks for made in self.made))}
 
     @cached_property

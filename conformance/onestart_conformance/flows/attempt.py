@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from attrs import define, field, frozen
 
+from onestart import Event
 from onestart.flow import NEVER, Call, Flows, Known, Outcome, Worker
 from onestart.flow.driver import lease_of
 from onestart.records import Lease
@@ -73,6 +74,7 @@ class Attempt:
             ledger=_Reach(self),
             workers=workers,
             clock=_Clock(self),
+            observer=self._tell,
             process=f"driver{number + 1}",
             lease_seconds=LEASE,
             identity=plan.version,
@@ -80,6 +82,10 @@ class Attempt:
         flow = flow_of(plan.program_of(number), _Seen(self))
         self._driver = self.loop.create_task(flows.run(flow, ROOT))
         self.loop.rest()
+
+    def _tell(self, event: Event) -> None:
+        if self.monitor is not None:
+            self.monitor.tells(self.told.number, event)
 
     def go_on(self) -> None:
         """A driver that stood still does so no more."""
@@ -162,7 +168,7 @@ class Attempt:
         effect = Effect(placed, self.told.number, call.step, call.key)
         self.judges.starts(self.told, effect, call)
         if self.monitor is not None:
-            self.monitor.starts(self.told.number, placed)
+            self.monitor.starts(self.told.number, placed, call.key)
         self.world.effects.append(effect)
         self.world.note(self.told.number, f"{placed.identity} is carried out as {call.step}")
         await self.tick(f"start {placed.call.label}")

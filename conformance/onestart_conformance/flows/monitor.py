@@ -4,9 +4,9 @@ What is decided here is only which step of the model something is that happened:
 it gives, an entry of the journal once it is durable, an effect that is started, a driver that dies. Whether the step is
 allowed, what it changes and which protection stands in its way is read from the rules.
 
-Four steps of the model are taken when the library shows that it must have taken them: a record that is found is admitted
-when its call is awaited, or when a later one is; a hook is entered when it is on record; an effect in doubt is asked
-about, or sent to the queue again, when it is started or its result is recorded.
+Some steps of the model are taken when the library shows that it must have taken them: a record that is found is
+admitted when its call is awaited, or when a later one is; a hook is entered when it is on record; an effect in doubt is
+asked about, or sent to the queue again, when it is started or its result is recorded.
 """
 
 from __future__ import annotations
@@ -14,59 +14,36 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from attrs import define, evolve, field
+from attrs import define, field
 
+from onestart import Event
 from onestart.flow import Outcome, RefusedError, StepFailedError
 from onestart.flow.errors import EndedError, LeaseLostError, StoreLostError
 from onestart.flow.journal import Ended, Journal
 from onestart.records import Step as Entry
-from onestart_conformance.flows.abstraction import END, Abstraction
-from onestart_conformance.flows.names import MODEL, Names, compare_journal
+from onestart_conformance.flows.abstraction import END
+from onestart_conformance.flows.heard import Heard
+from onestart_conformance.flows.names import MODEL, compare_journal
+from onestart_conformance.flows.position import Position
 from onestart_conformance.flows.program import Placed
 from onestart_conformance.judgement import Objection
-from onestart_conformance.rules import Rules
-from onestart_model.execution import State, Step
-from onestart_model.expression import Value
+from onestart_model.execution import Step
 
 ACTIVITIES = ("memory", "on")
 OUTSIDE = (EndedError, LeaseLostError, StoreLostError)  # no refusals of the guard
-MORE_ORDINALS = "a watermark moved the counter further than the instance has ordinals"
-ANOTHER_REFUSAL = "a refusal for what the model does not count"
 
 
 @define(eq=False)
-class Monitor:
-    """strict: the rules with every protection, if `rules` lack one; `noticed` is what they object to first.
+class Monitor(Position):
+    """acted: calls that were no calls any more, because of a refusal. results: what is recorded under step ids.
 
-    drivers: the model's, by attempt. acted: calls that were no calls any more, because of a refusal. uncovered: why it
-    follows no further, though nothing is wrong. refused: attempts that were refused for what the model does not have.
+    heard: what the library has told, by attempt.
     """
 
-    abstraction: Abstraction
-    rules: Rules
-    strict: Rules | None = None
-    names: Names = field(init=False)
-    state: State = field(init=False)
-    objection: Objection | None = None
-    noticed: Objection | None = None
-    uncovered: str = ""
-    steps: list[Step] = field(factory=list)
-    drivers: dict[int, int] = field(factory=dict)
+    heard: dict[int, Heard] = field(factory=dict)
     acted: set[tuple[int, str]] = field(factory=set)
     results: dict[str, Any] = field(factory=dict)
-    refused: set[int] = field(factory=set)
     _replay: tuple[int, str, Step] | None = None
-
-    def __attrs_post_init__(self) -> None:
-        self.uncovered = self.abstraction.uncovered
-        self.names = Names(self.abstraction)
-        if not self.uncovered:
-            self.state = self.rules.machine.initial(tuple(self.abstraction.fixed.items()))
-
-    @property
-    def stopped(self) -> bool:
-        """Whether it follows no further."""
-        return self.objection is not None or bool(self.uncovered)
 
     # What drivers and the world do -------------------------------------------------------------------------------
 
@@ -97,6 +74,7 @@ class Monitor:
         d = self.drivers.get(attempt)
         if self.stopped or d is None:
             return
+        self.objection = self._heard(attempt).over()
         if outcome.state == "refused" and not self._latched(d):  # no call was, so it is the completion marker
             self._refuse(attempt, d, self.abstraction.calls[END])
         over = any(
@@ -182,9 +160,15 @@ class Monitor:
 
     # What is on record, and what is done -------------------------------------------------------------------------
 
+    def tells(self, attempt: int, event: Event) -> None:
+        """The library tells of a step: of one that was taken, and just once."""
+        if not self.stopped:
+            self.objection = self._heard(attempt).tells(event)
+
     def writes(self, attempt: int, entry: Entry, placed: Placed | None) -> None:
         """An entry of a driver is durable. placed: the call that it is of."""
         self._settle()
+        self._heard(attempt).written.append(entry)
         carried = tuple(entry.body.get("declared", {}))
         for name, spec in entry.body.get("declared", {}).items():
             self._asks(attempt, name, spec)
@@ -213,9 +197,11 @@ class Monitor:
         self._settle()
         self.answered(step)
 
-    def starts(self, attempt: int, placed: Placed) -> None:
+    def starts(self, attempt: int, placed: Placed, key: str) -> None:
         """A worker is asked to carry out a call."""
         self._settle()
+        if not self.stopped:
+            self.objection = self._heard(attempt).starts(key)
         found = self._call(attempt, self.abstraction.only.get(placed.position, placed.position))
         if found is None or (attempt, placed.position) in self.acted:
             return
@@ -229,6 +215,9 @@ class Monitor:
             self._child_goes_on(d, c, x)
         else:
             self.take("start", d, c, x)
+
+    def _heard(self, attempt: int) -> Heard:
+        return self.heard.setdefault(attempt, Heard())
 
     # Parts of these ----------------------------------------------------------------------------------------------
 
@@ -249,29 +238,6 @@ class Monitor:
             self._admit(d, c, carried)
         if placed.call.kind == "hook" and self._stage(d, c) == "QUEUED":
             self.take("enter", d, c, self._taken(d, c))
-
-    def _child_begins(self, d: int, c: int, carried: Iterable[str], *, whole: bool) -> None:
-        """A child flow has its first record. whole: its calls are calls of the model themselves."""
-        x = self._taken(d, c)
-        if self._stage(d, c) == "DECLARED":
-            self._admit(d, c, carried)
-        if whole and self._stage(d, c) == "DOUBT":
-            self.take("ask", d, c, x)
-        if self._stage(d, c) == "QUEUED":
-            self.take("enter", d, c, x)
-        if whole and self._stage(d, c) == "ENTERED":
-            self.take("step_of_child", d, c, x)
-
-    def _child_goes_on(self, d: int, c: int, x: int) -> None:
-        if self._stage(d, c) == "QUEUED":
-            self.take("enter", d, c, x)
-        self.take("step_of_child", d, c, x)
-
-    def _to_the_queue(self, d: int, c: int, x: int) -> None:
-        """An effect in doubt is started: it never was before, or its executor says that it may run again."""
-        asked = self.rules.apply(self.state, Step("ask", (d, c, x)))
-        never = asked is not None and asked.read("stage", d, c) == "QUEUED"
-        self.take("ask" if never else "repeat", d, c, x)
 
     def _doubted(self, attempt: int, placed: Placed | None, action: str) -> None:
         position = "" if placed is None else self.abstraction.only.get(placed.position, placed.position)
@@ -315,48 +281,6 @@ class Monitor:
         if self.take("declare", d, c, self.names.declared(c, entry.step, self.state)):
             self._admit(d, c)
 
-    def _admit(self, d: int, c: int, carried: Iterable[str] = ()) -> bool:
-        """Ordinals are admitted in their order: before a call all lower ones that are on record, or go with its own."""
-        x, ordinals = self._taken(d, c), self.abstraction.ordinals
-        below = ordinals[: ordinals.index(x)] if x in ordinals else range(0)
-        going = {self.names.of(step) for step in carried}
-        for y in range(self.abstraction.stray):
-            o = self.state.read("claimed", d, y)
-            if isinstance(o, int) and y != x and self._has_got(d, o, y, "DECLARED"):
-                if y in going or (y in below and self.state.read("entry", y) != "ABSENT"):
-                    self.take("admit", d, o, y)
-        return self.take("admit", d, c, x)
-
-    def _refuse(self, attempt: int, d: int, c: int) -> None:
-        """The call is refused under the id that it would take: at once, or as a conflict when it would be admitted."""
-        for x in range(self.abstraction.stray):
-            if self.rules.enabled(self.state, Step("refuse", (d, c, x))):
-                self.take("refuse", d, c, x)
-                return
-            declared = self.rules.apply(self.state, Step("declare", (d, c, x)))
-            if declared is not None and self.state.read("entry", x) != "ABSENT":
-                self.take("declare", d, c, x)
-                self._found_below(d, x)
-                if self.rules.enabled(self.state, Step("turn_away", (d, c, x))):
-                    self.take("turn_away", d, c, x)
-                    return
-        self._refused_otherwise(attempt, d)
-
-    def _found_below(self, d: int, x: int) -> None:
-        for o in range(len(self.abstraction.made)):
-            y = self.state.read("taken", d, o)
-            lower = y in self.abstraction.ordinals and isinstance(y, int) and y < x
-            if lower and self._stage(d, o) == "DECLARED" and self.state.read("entry", self._taken(d, o)) != "ABSENT":
-                self._admit(d, o)
-
-    def _refused_otherwise(self, attempt: int, d: int) -> None:
-        """The library refuses what the model does not count. From here on the driver is taken as one that refused."""
-        self.refused.add(attempt)
-        row, column = self.rules.instance.places["latched", (d,)]
-        rows = [list(cells) for cells in self.state.rows]
-        rows[row][column] = True
-        self.state = evolve(self.state, rows=tuple(map(tuple, rows)))
-
     def _asks(self, attempt: int, step: str, spec: str) -> None:
         """What a call asks for that was declared before, and goes on record with another."""
         x, d = self.names.of(step), self.drivers.get(attempt)
@@ -369,59 +293,10 @@ class Monitor:
     def _asks_placed(self, placed: Placed, spec: str) -> None:
         c = self.abstraction.calls.get(placed.position)
         if spec and c is not None and not self.stopped:
-            self.names.specs.setdefault((placed.call.kind, spec), self.abstraction.fixed["asks"][c])
-
-    # One step ----------------------------------------------------------------------------------------------------
-
-    def take(self, action: str, *arguments: Value) -> bool:
-        """Take a step on the model, or object. Whether it was taken."""
-        if self.stopped:
-            return False
-        if any(argument == self.abstraction.stray for argument in arguments[2:]) and self.abstraction.plan.version < 3:
-            self.uncovered = MORE_ORDINALS
-            return False
-        step = Step(action, arguments)
-        after = self.rules.apply(self.state, step)
-        self.steps.append(step)
-        if self.strict is not None and self.noticed is None and not self.strict.enabled(self.state, step):
-            self.noticed = objection_to(self.strict, self.state, step)
-        if after is None:
-            self.objection = objection_to(self.rules, self.state, step)
-            return False
-        self.state = after
-        return True
+            self.names.specs.setdefault((placed.call.kind, spec), self.abstraction.specs[self.abstraction.made[c].asks])
 
     def _settle(self) -> None:
         """A verdict that was about to be replayed was not refused."""
         if self._replay is not None:
             step, self._replay = self._replay[2], None
             self.take(step.action, *step.arguments)
-
-    def _call(self, attempt: int, position: str) -> tuple[int, int] | None:
-        """Driver and call, if the call was made in this attempt and is one of the model."""
-        d, c = self.drivers.get(attempt), self.abstraction.calls.get(position)
-        if self.stopped or d is None or c is None or self.state.read("taken", d, c) is None:
-            return None
-        return d, c
-
-    def _latched(self, d: int) -> bool:
-        return bool(self.state.read("latched", d))
-
-    def _stage(self, d: int, c: int) -> Value:
-        return self.state.read("stage", d, c)
-
-    def _has_got(self, d: int, c: int, x: int, stage: str) -> bool:
-        return self.state.read("taken", d, c) == x and self._stage(d, c) == stage
-
-    def _taken(self, d: int, c: int) -> int:
-        x = self.state.read("taken", d, c)
-        assert isinstance(x, int)
-        return x
-
-
-def objection_to(rules: Rules, state: State, step: Step) -> Objection:
-    """Why a step is none of the model, and what it would break."""
-    protections = rules.forbidden_by(state, step)
-    after = rules.forced(state, step, protections[0] if protections else "")
-    what = f"{rules.machine.show_step(step)} is not allowed: {rules.why_not(state, step)}"
-    return Objection(MODEL, what, protections, rules.broken(state, after))
