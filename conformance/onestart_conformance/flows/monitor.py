@@ -114,18 +114,19 @@ class Monitor(Position):
         """The author waits for a call: if it is on record, its record is found."""
         self._settle()
         found = self._call(attempt, placed.position)
-        if found is None or self._latched(found[0]) or self._stage(*found) != "DECLARED":
-            return
+        if found is None or self._latched(found[0]) or not self.state.read("leads", found[0]):
+            return  # whoever was taken over knows what was on record when it began
         d, c = found
-        if not self.state.read("leads", d):
-            return  # it knows what was on record when it began
-        entry = self.state.read("entry", self._taken(d, c))
-        if entry == "ABSENT" or not self._admit(d, c):
+        x = self._taken(d, c)
+        entry = self.state.read("entry", x)
+        if self._stage(d, c) == "DECLARED" and entry != "ABSENT":
+            self._admit(d, c)
+        if placed.call.kind != "hook" or self._stage(d, c) != "QUEUED":
             return
-        if placed.call.kind == "hook" and entry == "COMPLETED":
-            self._replay = (attempt, placed.position, Step("replay", (d, c, self._taken(d, c))))
-        elif placed.call.kind == "hook":
-            self.take("enter", d, c, self._taken(d, c))
+        if entry == "COMPLETED":
+            self._replay = (attempt, placed.position, Step("replay", (d, c, x)))
+        else:
+            self.take("enter", d, c, x)
 
     def received(self, attempt: int, placed: Placed, step: str, value: object) -> None:
         """A call has given a value to its author, or the diagnostic of its failure."""

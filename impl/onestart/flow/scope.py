@@ -80,7 +80,7 @@ class Scope:
             self.open[asked.id] = asked.spec
 
     def declared(self, step: StepId) -> dict[str, str]:
-        """A step goes on record: which ordinals before its own, and of the dispatches around it, nothing there shows."""
+        """A step goes on record: ordinals up to its own, or to those of dispatches around it, that nothing shows."""
         self.open.pop(step, None)
         before = {other: spec for other, spec in self.open.items() if other.ordinal < step.ordinal and not step.after}
         return self._declared_around() | {str(other): spec for other, spec in before.items()}

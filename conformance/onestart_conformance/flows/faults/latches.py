@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import evolve
 
-from onestart.flow.errors import RefusedError
+from onestart.flow.errors import AdmissionConflictError, RefusedError
 from onestart.flow.latch import Latch
 from onestart.flow.line import Line
 from onestart.flow.root import Root
@@ -15,7 +15,7 @@ from onestart.flow.scope import Scope
 from onestart.flow.steps import Dispatch, Effect, Step
 from onestart.flow.tasks import FlowFuture
 from onestart_conformance.faults.fault import Fault, Patch
-from onestart_conformance.flows.drawing import CHANGED, NESTED, SAVED, SLOTS
+from onestart_conformance.flows.drawing import CHANGED, COUNTED, NESTED, SAVED, SLOTS
 from onestart_conformance.flows.faults.promises import NOTHING_AFTER
 from onestart_conformance.flows.judges import ADMISSION
 
@@ -165,4 +165,22 @@ def of_latches() -> list[Fault]:
         "latch-at-declaration",
         (CHANGED, NESTED),
     )
-    return [*faults, kept]
+    conflict = Fault(
+        "latch-on-conflict",
+        "a call that is refused as a conflict can be caught, and the flow goes on",
+        NOTHING_AFTER,
+        ADMISSION,
+        lambda: [(Latch, "refuse", _unless_conflict())],
+        "latch-at-declaration",
+        (COUNTED, CHANGED, NESTED),
+    )
+    return [*faults, kept, conflict]
+
+
+def _unless_conflict() -> Callable[[Latch, RefusedError], RefusedError]:
+    refuse = Latch.refuse
+
+    def lenient(self: Latch, refusal: RefusedError) -> RefusedError:
+        return refusal if isinstance(refusal, AdmissionConflictError) else refuse(self, refusal)
+
+    return lenient
