@@ -113,9 +113,10 @@ def show_flows(screen: Screen, rows: list[Played], shapes: list[Shaped]) -> None
         ("shape", "what happens", "counted ids", "causal ids", "run again", "as said"),
         [(s.shape.name, s.shape.statement, s.counted, s.causal, str(s.rerun), _mark(s.holds)) for s in shapes],
     )
-    for shaped in shapes:
-        if shaped.objection:
-            screen.line(f"[bold red]{shaped.shape.name}[/]: {escape(shaped.objection)}")
+    named = [(p.row.name, p.objection) for p in rows] + [(s.shape.name, s.objection) for s in shapes]
+    for name, objection in named:
+        if objection:
+            screen.line(f"[bold red]{name}[/]: {escape(objection)}")
     held = sum(p.holds for p in rows) + sum(s.holds for s in shapes)
     screen.line(f"flows: {held} of {len(rows) + len(shapes)} as published, or as said")
 

@@ -29,6 +29,7 @@ from onestart_conformance.flows.program import Placed
 from onestart_conformance.judgement import Objection
 from onestart_model.execution import Step
 
+FIRST = ("index", "wait", "complete")
 ACTIVITIES = ("memory", "on")
 OUTSIDE = (EndedError, LeaseLostError, StoreLostError)  # no refusals of the guard
 
@@ -37,10 +38,11 @@ OUTSIDE = (EndedError, LeaseLostError, StoreLostError)  # no refusals of the gua
 class Monitor(Position):
     """acted: calls that were no calls any more, because of a refusal. results: what is recorded under step ids.
 
-    heard: what the library has told, by attempt.
+    heard: what the library has told, by attempt. recorded: steps that have an entry of their own.
     """
 
     heard: dict[int, Heard] = field(factory=dict)
+    recorded: set[str] = field(factory=set)
     acted: set[tuple[int, str]] = field(factory=set)
     results: dict[str, Any] = field(factory=dict)
     _replay: tuple[int, str, Step] | None = None
@@ -84,6 +86,15 @@ class Monitor(Position):
         if (outcome.state == "refused") != self._latched(d) or (outcome.state == "completed") != over:
             said = "refused" if self._latched(d) else "complete" if over else "neither refused nor complete"
             self.objection = self.objection or Objection(MODEL, f"it is {outcome.state}, and in the model {said}")
+
+    def looked(self, attempt: int, times: int) -> None:
+        """How often the journal was asked for in an attempt; the first one needs no more than to see that it is new."""
+        d = self.drivers.get(attempt)
+        if self.stopped or d is None or attempt:
+            return
+        if (times > 1) != self.state.read("needless", d):
+            what = f"a first attempt asks for the journal {times} times"
+            self.objection = Objection(MODEL, what, ("reads-on-resume-only",), "a_first_attempt_reads_nothing_extra")
 
     def at_rest(self, journal: Journal | None) -> None:
         """Nothing goes on by itself: what is on record has to be what the model has."""
@@ -170,6 +181,10 @@ class Monitor(Position):
         """An entry of a driver is durable. placed: the call that it is of."""
         self._settle()
         self._heard(attempt).written.append(entry)
+        if entry.what in FIRST and not self.stopped:
+            if entry.step in self.recorded:
+                self.objection = Objection(MODEL, f"{entry.what} {entry.step} is written although its record is there")
+            self.recorded.add(entry.step)
         carried = tuple(entry.body.get("declared", {}))
         for name, spec in entry.body.get("declared", {}).items():
             self._asks(attempt, name, spec)

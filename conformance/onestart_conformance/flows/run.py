@@ -85,6 +85,8 @@ def _attempt(attempt: Attempt, lives: list[Attempt], choose: Choose) -> None:
     _drive(attempt, choose)
     told.outcome = attempt.outcome()
     attempt.judges.ends(told, world.ledger.asked - before)
+    if attempt.monitor is not None:
+        attempt.monitor.looked(told.number, world.ledger.asked - before)
     if not attempt.cut:
         judge_outcome(world, told)
         _concluded(attempt)

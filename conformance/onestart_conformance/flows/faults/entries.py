@@ -9,7 +9,7 @@ from onestart.flow import driver
 from onestart.flow.driver import Driver
 from onestart.flow.execution import Execution
 from onestart.flow.identity import StepId
-from onestart.flow.journal import Ended, Journal, read
+from onestart.flow.journal import Ended, Journal, read, told
 from onestart.flow.root import Root
 from onestart.flow.scope import Scope
 from onestart.flow.steps import Effect, Hook, Step
@@ -99,7 +99,7 @@ def _declared_ignored() -> list[Patch]:
 def _unfenced() -> list[Patch]:
     async def append(self: Root, what: str, step: str, body: dict[str, Any]) -> None:
         entry = Entry(self.id, self.strand.task, what, step, self.strand.token, body)
-        await self.outside.step(self.strand, lambda view: Decision(True, f"flow_{what}", entry))
+        await self.outside.step(self.strand, lambda view: Decision(True, f"flow_{what}", entry, told(entry)))
 
     return [(Root, "append", append)]
 
