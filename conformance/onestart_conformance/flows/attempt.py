@@ -18,8 +18,8 @@ from onestart_conformance.flows.judges import Judges
 from onestart_conformance.flows.loop import FlowLoop
 from onestart_conformance.flows.monitor import Monitor
 from onestart_conformance.flows.plan import Stop
-from onestart_conformance.flows.program import EFFECTS, Placed
-from onestart_conformance.flows.world import LEASE, ROOT, Effect, Told, World
+from onestart_conformance.flows.program import EFFECTS, ROOT, Placed
+from onestart_conformance.flows.world import LEASE, Effect, Told, World
 from onestart_conformance.judgement import CRASH, Objection
 
 T = TypeVar("T")

@@ -19,13 +19,14 @@ from attrs import define, field
 from onestart import Event
 from onestart.flow import Outcome, RefusedError, StepFailedError
 from onestart.flow.errors import EndedError, LeaseLostError, StoreLostError
+from onestart.flow.identity import admission_key
 from onestart.flow.journal import Ended, Journal
 from onestart.records import Step as Entry
 from onestart_conformance.flows.abstraction import END
 from onestart_conformance.flows.heard import Heard
 from onestart_conformance.flows.names import MODEL, compare_journal
 from onestart_conformance.flows.position import Position
-from onestart_conformance.flows.program import Placed
+from onestart_conformance.flows.program import ROOT, Placed
 from onestart_conformance.judgement import Objection
 from onestart_model.execution import Step
 
@@ -38,11 +39,13 @@ OUTSIDE = (EndedError, LeaseLostError, StoreLostError)  # no refusals of the gua
 class Monitor(Position):
     """acted: calls that were no calls any more, because of a refusal. results: what is recorded under step ids.
 
-    heard: what the library has told, by attempt. recorded: steps that have an entry of their own.
+    heard: what the library has told, by attempt. recorded: steps that have an entry of their own. keys: which calls
+    the commands of the chain are.
     """
 
     heard: dict[int, Heard] = field(factory=dict)
     recorded: set[str] = field(factory=set)
+    keys: dict[str, str] = field(factory=dict)
     acted: set[tuple[int, str]] = field(factory=set)
     results: dict[str, Any] = field(factory=dict)
     _replay: tuple[int, str, Step] | None = None
@@ -113,13 +116,20 @@ class Monitor(Position):
         if self.stopped or d is None or c is None:
             return
         if self._latched(d) and placed.call.kind in ACTIVITIES:
-            self.acted.add((attempt, placed.position))
-            self.take("act", d)
+            self.acts(attempt, placed)
             return
         hook = self.abstraction.calls.get(self.abstraction.made[c].part_of)
         if hook is not None and self._stage(d, hook) == "QUEUED":
             self.take("enter", d, hook, self._taken(d, hook))
+        self.keys[admission_key(ROOT, step)] = placed.position
         self.take("declare", d, c, self.names.declared(c, step, self.state))
+
+    def acts(self, attempt: int, placed: Placed) -> None:
+        """A finding or a subscription that is made although something was refused, or that is no call of the model."""
+        d = self.drivers.get(attempt)
+        self.acted.add((attempt, placed.position))
+        if d is not None:
+            self.take("act", d)
 
     def awaits(self, attempt: int, placed: Placed) -> None:
         """The author waits for a call: if it is on record, its record is found."""
@@ -173,9 +183,16 @@ class Monitor(Position):
     # What is on record, and what is done -------------------------------------------------------------------------
 
     def tells(self, attempt: int, event: Event) -> None:
-        """The library tells of a step: of one that was taken, and just once."""
-        if not self.stopped:
-            self.objection = self._heard(attempt).tells(event)
+        """The library tells of a step: of one that was taken, and just once.
+
+        That a command is accepted is a record of its call, which the guard does not see if there is no other.
+        """
+        if self.stopped:
+            return
+        self.objection = self._heard(attempt).tells(event)
+        found = self._call(attempt, self.keys.get(event.key, "")) if event.action == "accept" else None
+        if found is not None and self._stage(*found) == "DECLARED":
+            self._admit(*found)
 
     def writes(self, attempt: int, entry: Entry, placed: Placed | None) -> None:
         """An entry of a driver is durable. placed: the call that it is of."""
@@ -194,7 +211,7 @@ class Monitor(Position):
                     self._asks_placed(placed, entry.body.get("spec") or entry.body.get("digest", ""))
                     self._recorded(attempt, placed, carried)
             case "again":
-                self._doubted(attempt, placed, "repeat")
+                self._doubted(attempt, placed)
             case "done":
                 failed = entry.body.get("failed")
                 self.results[entry.step] = entry.body.get("result") if failed is None else Ended(failed=failed)
@@ -255,11 +272,11 @@ class Monitor(Position):
         if placed.call.kind == "hook" and self._stage(d, c) == "QUEUED":
             self.take("enter", d, c, self._taken(d, c))
 
-    def _doubted(self, attempt: int, placed: Placed | None, action: str) -> None:
+    def _doubted(self, attempt: int, placed: Placed | None) -> None:
         position = "" if placed is None else self.abstraction.only.get(placed.position, placed.position)
         found = self._call(attempt, position)
         if found is not None:
-            self.take(action, *found, self._taken(*found))
+            self._to_the_queue(*found, self._taken(*found))
 
     def _done(self, attempt: int, placed: Placed | None, carried: Iterable[str]) -> None:
         found = None if placed is None else self._call(attempt, placed.position)

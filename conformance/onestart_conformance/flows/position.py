@@ -8,7 +8,7 @@ from attrs import define, evolve, field
 
 from onestart_conformance.flows.abstraction import Abstraction
 from onestart_conformance.flows.names import MODEL, Names
-from onestart_conformance.judgement import Objection
+from onestart_conformance.judgement import PROMISE, Objection
 from onestart_conformance.rules import Rules
 from onestart_model.execution import State, Step
 from onestart_model.expression import Value
@@ -53,7 +53,8 @@ class Position:
         """Take a step on the model, or object. Whether it was taken."""
         if self.stopped:
             return False
-        if any(argument == self.abstraction.stray for argument in arguments[2:]) and self.abstraction.plan.version < 3:
+        stray = self.abstraction.stray
+        if stray in arguments[2:] and (self.abstraction.plan.version < 3 or stray == self.abstraction.sizes["Id"]):
             self.uncovered = MORE_ORDINALS
             return False
         step = Step(action, arguments)
@@ -64,6 +65,9 @@ class Position:
         if after is None:
             self.objection = objection_to(self.rules, self.state, step)
             return False
+        if self.strict is not None and (promise := self.rules.broken(self.state, after)):
+            what = f"{self.rules.machine.show_step(step)} breaks a promise"
+            self.objection = Objection(PROMISE, what, (), promise)
         self.state = after
         return True
 
@@ -106,7 +110,7 @@ class Position:
         self.take("step_of_child", d, c, x)
 
     def _to_the_queue(self, d: int, c: int, x: int) -> None:
-        """An effect in doubt is started: it never was before, or its executor says that it may run again."""
+        """An effect in doubt may be started: it never was before, or its executor says that it may run again."""
         asked = self.rules.apply(self.state, Step("ask", (d, c, x)))
         never = asked is not None and asked.read("stage", d, c) == "QUEUED"
         self.take("ask" if never else "repeat", d, c, x)
@@ -119,7 +123,7 @@ class Position:
 
     def _admit_others(self, d: int, x: int, going: Collection[int | None] = ()) -> None:
         ordinals = self.abstraction.ordinals
-        below = ordinals[: ordinals.index(x)] if x in ordinals else range(0)
+        below = tuple(ordinals)[: ordinals.index(x)] if x in ordinals else ()
         for y in range(self.abstraction.stray):
             o = self.state.read("claimed", d, y)
             if not isinstance(o, int) or y == x or not self._has_got(d, o, y, "DECLARED"):

@@ -16,8 +16,9 @@ from onestart_conformance.flows.loop import FlowLoop
 from onestart_conformance.flows.monitor import Monitor
 from onestart_conformance.flows.outcomes import comparable, done_order, judge_journals, judge_outcome
 from onestart_conformance.flows.plan import Plan
+from onestart_conformance.flows.program import ROOT
 from onestart_conformance.flows.reference import answer_to
-from onestart_conformance.flows.world import LEASE, ROOT, Told, World
+from onestart_conformance.flows.world import LEASE, Told, World
 from onestart_conformance.judgement import CRASH, Objection
 from onestart_conformance.rules import Rules
 from onestart_model.flows import FLOWS

@@ -14,12 +14,11 @@ from onestart.memory import MemoryLedger, MemoryView
 from onestart.records import Step as Entry
 from onestart_conformance.flows.monitor import Monitor
 from onestart_conformance.flows.plan import Plan
-from onestart_conformance.flows.program import Placed
+from onestart_conformance.flows.program import ROOT, Placed
 from onestart_conformance.judgement import Objection
 
 T = TypeVar("T")
 
-ROOT = "root"
 LEASE = 30.0
 
 

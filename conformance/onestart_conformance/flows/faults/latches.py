@@ -73,7 +73,7 @@ def _at_slot(applies: Applies) -> Patch:
         async with self.root.slot(self.asked.id.kind):
             if not self.root.indexed(self.id):
                 await self.root.append("index", self.id, self.index())
-            ended = await self.root.execution.execute(self.root, self)
+            ended = await self.root.execution.execute(_open(self.root), self)
             if ended is None:
                 return None
             body = {"failed": ended.failed} if ended.failed is not None else {"result": ended.result}
