@@ -7,7 +7,7 @@ a hook is entered, an executor is asked) are not waited for: the monitor takes t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 from attrs import frozen
@@ -58,7 +58,7 @@ def _faults(trace: Counterexample, fault: str | None) -> list[str]:
         if name not in FLOW_FAULTS:
             raise RuleError(f"no fault of flows is called {name!r}; `onestart faults --list` shows all")
     lease = ["starts-fenced"] if "driver-lease" in names else []
-    return [*names, *lease, *(ASIDE if names else ())]
+    return [*(ASIDE if names else ()), *names, *lease]
 
 
 @frozen
@@ -82,7 +82,8 @@ class Following:
         done, instead = 0, ""
         while done < len(wanted):
             rest = [self.trace.steps[number] for number in wanted[done:]]
-            found = self._reach(moves, rest)
+            unseen = self.trace.steps[wanted[done - 1] + 1 if done else 0 : wanted[done]]
+            found = self._reach(moves, rest, unseen)
             if found is None:
                 instead = f"the library does not take {Machine(self.trace.instance).show_step(rest[0])} here"
                 break
@@ -112,7 +113,9 @@ class Following:
         return Retold(told, monitor.objection, at, starts, monitor.noticed, reached if monitor.noticed else 0, instead)
 
     def _is_unseen(self, number: int, step: Step) -> bool:
-        """Whether nobody sees the library take the step."""
+        """Whether nobody sees the library take the step, and others come after it."""
+        if number + 1 == len(self.trace.steps):
+            return False
         if step.action != "admit":
             return step.action in UNSEEN
         before, after = self.trace.states[number], self.trace.states[number + 1]
@@ -125,9 +128,16 @@ class Following:
             getattr(scene, move.name)(*move.arguments)
         return scene
 
-    def _reach(self, moves: tuple[Move, ...], rest: list[Step]) -> tuple[tuple[Move, ...], int, bool] | None:
-        """The moves with those that make the library take the next steps, how many, and whether that was the end."""
-        for first in _plans(rest[0]):
+    def _reach(
+        self, moves: tuple[Move, ...], rest: list[Step], unseen: Sequence[Step]
+    ) -> tuple[tuple[Move, ...], int, bool] | None:
+        """The moves with those that make the library take the next steps, how many, and whether that was the end.
+
+        unseen: what the trace has before them. A call that is found there may be awaited by now, or later.
+        """
+        awaited = tuple(_await(step) for step in unseen if step.action == "admit")
+        plans = list(_plans(rest[0]))
+        for first in [*((*awaited, *plan) for plan in plans if awaited), *plans]:
             for which in range(3):
                 found = self._carried_out(moves, first, which, rest)
                 if found is not None:
@@ -141,7 +151,7 @@ class Following:
         scene = self._replayed(moves)
         try:
             known, taken = len(scene.monitor.steps), list(moves)
-            d = _number(first[0].arguments[0]) if first else _driver(rest[0])
+            d = _driver(rest[0])
             for move in first:
                 if not getattr(scene, move.name)(*move.arguments) and move.name != "begin":
                     continue
@@ -166,7 +176,8 @@ class Following:
 
     def _seen(self, scene: Scene, known: int) -> list[Step]:
         """The steps that the library was seen to take since."""
-        return [step for step in scene.monitor.steps[known:] if step.action not in UNSEEN]
+        last = self.trace.steps[-1]
+        return [step for step in scene.monitor.steps[known:] if step.action not in UNSEEN or step == last]
 
 
 def _matched(news: list[Step], rest: list[Step]) -> int:
@@ -202,6 +213,11 @@ def _plans(step: Step) -> Iterator[tuple[Move, ...]]:
                 "finish": (Move("end", (d, position)),),
             }.get(step.action, (awaited,))
             yield (Move("release", (d, END)),)
+
+
+def _await(step: Step) -> Move:
+    d, c = step.arguments[:2]
+    return Move("release", (_number(d), f"await {c}"))
 
 
 def _driver(step: Step) -> int:

@@ -58,6 +58,7 @@ class Monitor(Position):
             return
         free = (d for d in range(self.abstraction.sizes["Driver"]) if not self.state.read("active", d))
         self.drivers[attempt] = next(free)
+        self.names.lost.pop(self.drivers[attempt], None)
         self.take("begin", self.drivers[attempt])
 
     def ended(self, attempt: int) -> None:
@@ -122,7 +123,7 @@ class Monitor(Position):
         if hook is not None and self._stage(d, hook) == "QUEUED":
             self.take("enter", d, hook, self._taken(d, hook))
         self.keys[admission_key(ROOT, step)] = placed.position
-        self.take("declare", d, c, self.names.declared(c, step, self.state))
+        self.take("declare", d, c, self.names.declared(d, c, step, self.state))
 
     def acts(self, attempt: int, placed: Placed) -> None:
         """A finding or a subscription that is made although something was refused, or that is no call of the model."""
@@ -142,12 +143,13 @@ class Monitor(Position):
         entry = self.state.read("entry", x)
         if self._stage(d, c) == "DECLARED" and entry != "ABSENT":
             self._admit(d, c)
-        if placed.call.kind != "hook" or self._stage(d, c) != "QUEUED":
+            self._never_started(d, c, x)
+        if placed.call.kind not in ("hook", "dispatch") or self._stage(d, c) != "QUEUED":
             return
-        if entry == "COMPLETED":
-            self._replay = (attempt, placed.position, Step("replay", (d, c, x)))
-        else:
+        if entry == "ADMITTED":
             self.take("enter", d, c, x)
+        elif placed.call.kind == "hook":
+            self._replay = (attempt, placed.position, Step("replay", (d, c, x)))
 
     def received(self, attempt: int, placed: Placed, step: str, value: object) -> None:
         """A call has given a value to its author, or the diagnostic of its failure."""
@@ -275,7 +277,7 @@ class Monitor(Position):
     def _doubted(self, attempt: int, placed: Placed | None) -> None:
         position = "" if placed is None else self.abstraction.only.get(placed.position, placed.position)
         found = self._call(attempt, position)
-        if found is not None:
+        if found is not None and self._stage(*found) == "DOUBT":
             self._to_the_queue(*found, self._taken(*found))
 
     def _done(self, attempt: int, placed: Placed | None, carried: Iterable[str]) -> None:
@@ -311,7 +313,7 @@ class Monitor(Position):
         d, c = self.drivers.get(attempt), self.abstraction.calls[END]
         if self.stopped or d is None:
             return
-        if self.take("declare", d, c, self.names.declared(c, entry.step, self.state)):
+        if self.take("declare", d, c, self.names.declared(d, c, entry.step, self.state)):
             self._admit(d, c)
 
     def _asks(self, attempt: int, step: str, spec: str) -> None:

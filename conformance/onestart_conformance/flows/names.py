@@ -21,17 +21,23 @@ MODEL = "model"  # something is no step of the model, or the journal is not what
 
 @define(eq=False)
 class Names:
-    """bound: the step ids of calls that have ids of their own. specs: the model's, by kind and digest."""
+    """bound: the step ids of calls that have ids of their own. specs: the model's, by kind and digest.
+
+    lost: by driver, ordinals that a refused call has taken, and that in the model it has not.
+    """
 
     abstraction: Abstraction
     bound: dict[int, str] = field(factory=dict)
     specs: dict[tuple[str, str], int] = field(factory=dict)
+    lost: dict[int, int] = field(factory=dict)
 
-    def declared(self, call: int, step: str, state: State) -> int:
+    def declared(self, d: int, call: int, step: str, state: State) -> int:
         """The id that a call has got; one that is no call's if it is another one than the call should have."""
         own = self.abstraction.own[call]
         if own is None or not self._may_be_named(step):
-            return self._find(step, self.abstraction.stray)
+            found, ordinals = self._find(step, self.abstraction.stray), self.abstraction.ordinals
+            lost = self.lost.get(d, 0)
+            return ordinals[ordinals.index(found) - lost] if lost and found in ordinals else found
         rebound = self._of_counted_child(call) and state.read("entry", own) == "ABSENT"
         if self.bound.get(call) is None or rebound:
             taken = [other for other, name in self.bound.items() if name == step and other != call]

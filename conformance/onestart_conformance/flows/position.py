@@ -60,8 +60,8 @@ class Position:
         step = Step(action, arguments)
         after = self.rules.apply(self.state, step)
         self.steps.append(step)
-        if self.strict is not None and self.noticed is None and not self.strict.enabled(self.state, step):
-            self.noticed = objection_to(self.strict, self.state, step)
+        if self.strict is not None and self.noticed is None:
+            self.noticed = self._notice(self.strict, step, after)
         if after is None:
             self.objection = objection_to(self.rules, self.state, step)
             return False
@@ -70,6 +70,16 @@ class Position:
             self.objection = Objection(PROMISE, what, (), promise)
         self.state = after
         return True
+
+    def _notice(self, strict: Rules, step: Step, after: State | None) -> Objection | None:
+        """Whether a step is another one, or none, by all rules."""
+        meant = strict.apply(self.state, step)
+        if meant is None:
+            return objection_to(strict, self.state, step)
+        if meant == after:
+            return None
+        what = f"{strict.machine.show_step(step)} changes something else than it may"
+        return Objection(MODEL, what, tuple(sorted(self.rules.instance.without)))
 
     def _call(self, attempt: int, position: str) -> tuple[int, int] | None:
         """Driver and call, if the call was made in this attempt and is one of the model."""
@@ -111,9 +121,13 @@ class Position:
 
     def _to_the_queue(self, d: int, c: int, x: int) -> None:
         """An effect in doubt may be started: it never was before, or its executor says that it may run again."""
+        if not self._never_started(d, c, x):
+            self.take("repeat", d, c, x)
+
+    def _never_started(self, d: int, c: int, x: int) -> bool:
+        """Ask about an effect in doubt, if the answer is that it never was started."""
         asked = self.rules.apply(self.state, Step("ask", (d, c, x)))
-        never = asked is not None and asked.read("stage", d, c) == "QUEUED"
-        self.take("ask" if never else "repeat", d, c, x)
+        return asked is not None and asked.read("stage", d, c) == "QUEUED" and self.take("ask", d, c, x)
 
     def _admit(self, d: int, c: int, carried: Iterable[str] = ()) -> bool:
         """Ordinals are admitted in their order: before a call all lower ones that are on record, or go with its own."""
@@ -136,6 +150,7 @@ class Position:
         for x in range(self.abstraction.stray):
             if self.rules.enabled(self.state, Step("refuse", (d, c, x))):
                 self.take("refuse", d, c, x)
+                self.names.lost[d] = self.names.lost.get(d, 0) + (x in self.abstraction.ordinals)
                 return
             declared = self.rules.apply(self.state, Step("declare", (d, c, x)))
             if declared is not None and self.state.read("entry", x) != "ABSENT":

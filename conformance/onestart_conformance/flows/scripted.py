@@ -166,7 +166,7 @@ class Scene:
         waiting = lead.gates[gate].pop(0)
         if isinstance(waiting, asyncio.Semaphore):
             lead.loop.call_soon(waiting.release)
-        else:
+        elif not waiting.done():
             waiting.set_result(None)
         lead.loop.rest()
         return True
