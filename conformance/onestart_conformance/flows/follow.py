@@ -85,7 +85,7 @@ class Following:
             unseen = self.trace.steps[wanted[done - 1] + 1 if done else 0 : wanted[done]]
             found = self._reach(moves, rest, unseen)
             if found is None:
-                instead = f"the library does not take {Machine(self.trace.instance).show_step(rest[0])} here"
+                instead = self._instead(moves, rest[0])
                 break
             moves, taken, ended = found
             done += taken
@@ -173,6 +173,19 @@ class Following:
             return None
         finally:
             scene.close()
+
+    def _instead(self, moves: tuple[Move, ...], wanted: Step) -> str:
+        """What the library does where it does not take a step."""
+        scene, machine = self._replayed(moves), Machine(self.trace.instance)
+        known = len(scene.monitor.steps)
+        for move in next(_plans(wanted), ()):
+            getattr(scene, move.name)(*move.arguments)
+        for _ in range(MOST_OPENED):
+            scene.open(_driver(wanted), 0)
+        scene.close()
+        did = [step for step in scene.monitor.steps[known:] if step.action not in (*UNSEEN, *AT_ONCE)]
+        what = f"the library does not take {machine.show_step(wanted)} here"
+        return f"{what}, but {machine.show_step(did[0])}" if did else what
 
     def _seen(self, scene: Scene, known: int) -> list[Step]:
         """The steps that the library was seen to take since."""
