@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from onestart.command_line import run
-from onestart_conformance.flows.follow import Following, follow_flow
+from onestart_conformance.flows.follow import follow_flow
 from onestart_conformance.flows.monitor import Monitor
+from onestart_conformance.flows.run import rules_of
 from onestart_conformance.flows.scripted import OfTrace, Scene
-from onestart_conformance.rules import Rules
 from onestart_model.catalog import entry
 from onestart_model.counterexample import Counterexample, CounterexampleError, load
 from onestart_model.execution import Machine
@@ -178,7 +178,7 @@ def test_what_was_about_to_start_when_the_flow_was_refused_starts_in_the_next_re
     story = shortest("latch-at-slot", "waits")
     start = story.states[0]
     program = OfTrace.read(story.instance, start)
-    scene = Scene(program, Monitor(program, Rules(Following.of(story, shipped=True).rules.instance)))
+    scene = Scene(program, Monitor(program, rules_of(tuple(program.sizes.items()))))
     helper, question, other = (f"{c}" for c in (2, 1, 0))
     scene.begin(0)
     for call in (helper, question):
