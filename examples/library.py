@@ -8,7 +8,7 @@ from typing import Any
 
 from onestart import Chain, Command, Reason
 from onestart.executors import CallableExecutor
-from onestart.jsonl import JsonlLedger
+from onestart.sql.sqlite import SqliteLedger
 
 
 async def send_invoice(payload: Any) -> None:
@@ -18,8 +18,8 @@ async def send_invoice(payload: Any) -> None:
 
 async def main() -> None:
     """Two submissions of one command, and one of another command under the same key."""
-    executor = CallableExecutor("ledger/launches", {"send_invoice": send_invoice})
-    chain = Chain(ledger=JsonlLedger("ledger"), executor=executor)
+    executor = CallableExecutor("launches", {"send_invoice": send_invoice})
+    chain = Chain(ledger=SqliteLedger("ledger.sqlite"), executor=executor)
     invoice = Command(key="invoice-17", task="customer-4", function="send_invoice", payload={"number": 17})
     other = Command(key="invoice-17", task="customer-4", function="send_invoice", payload={"number": 18})
     for command in (invoice, invoice, other):

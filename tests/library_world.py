@@ -10,9 +10,9 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from onestart import CannotTellError, Chain, Command, Event, LedgerUnavailableError, Order, Ruling
 from onestart.executors import CallableExecutor
-from onestart.jsonl.ledger import JsonlLedger
-from onestart.ports import Executor, View
+from onestart.ports import Executor, Ledger, View
 from onestart.records import Record
+from stores import Store, store
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -28,8 +28,9 @@ class DiedError(BaseException):
 class World:
     """Everything outside of a chain. effects: the payloads of what was really executed."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kept: Store | None = None) -> None:
         self.folder = folder
+        self.store = kept or store("jsonl", folder)
         self.events: list[Event] = []
         self.effects: list[Any] = []
         self.news = asyncio.Event()
@@ -44,7 +45,7 @@ class World:
     def chain(self, **more: Any) -> Chain:
         """A new process over the same folder."""
         ports: dict[str, Any] = {
-            "ledger": JsonlLedger(self.folder / "ledger"),
+            "ledger": self.ledger(),
             "executor": self.line,
             "governance": self.office,
             "clock": self.clock,
@@ -52,6 +53,10 @@ class World:
             "lease_seconds": LEASE,
         }
         return Chain(**(ports | more))
+
+    def ledger(self) -> Ledger:
+        """The ledger as a process opens it that has just come up."""
+        return self.store.ledger(self.clock)
 
     def see(self, event: Event) -> None:
         self.events.append(event)
@@ -77,15 +82,23 @@ class World:
     async def seen(self, action: str, times: int = 1) -> None:
         await self.until(lambda: self.actions().count(action) >= times)
 
-    def store(self, name: str) -> Path:
-        return self.folder / "ledger" / f"{name}.jsonl"
+    def lines(self, name: str) -> list[bytes]:
+        """The lines of a store, none if there is no such store yet."""
+        return self.store.lines(name)
 
     def damage(self, name: str, old: bytes, new: bytes) -> None:
         """Change bytes in the last line of a store that has them."""
-        before, found, after = self.store(name).read_bytes().rpartition(old)
-        assert found
         assert len(old) == len(new)
-        self.store(name).write_bytes(before + new + after)
+        number = max(number for number, line in enumerate(self.lines(name)) if old in line)
+        self.store.put(name, number, new.join(self.lines(name)[number].rsplit(old, 1)))
+
+    def lose(self, name: str) -> None:
+        """Lose a store."""
+        self.store.lose(name)
+
+    def spot(self, name: str, number: int, place: str) -> str:
+        """Where a finding says that a record is: its line, or its place."""
+        return self.store.spot(name, number, place)
 
     async def _end(self, key: str) -> None:
         self._ended.append(key)
@@ -148,7 +161,8 @@ class Line:
     """The executor as one reaches it, over a line that can fail.
 
     before, after: raised by `start` in place of starting, and once it has started. held: what `start` waits for first.
-    late: what it waits for once it has started. mute: `look_up` cannot tell. broken: raised by `stop`.
+    late: what it waits for once it has started. asked: the keys that were looked up.
+    mute: `look_up` cannot tell. broken: raised by `stop`.
     """
 
     def __init__(self, executor: Executor) -> None:
@@ -160,6 +174,11 @@ class Line:
         self.mute = False
         self.broken: Exception | None = None
         self.orders: list[Order] = []
+        self.asked: list[str] = []
+
+    async def identify(self) -> str:
+        identify = getattr(self.executor, "identify", None)
+        return "" if identify is None else await identify()
 
     async def start(self, order: Order) -> None:
         self.orders.append(order)
@@ -175,6 +194,7 @@ class Line:
             raise after
 
     async def look_up(self, key: str, task: str, token: int) -> bool:
+        self.asked.append(key)
         if self.mute:
             raise CannotTellError(key)
         return await self.executor.look_up(key, task, token)
@@ -195,7 +215,7 @@ class Line:
 class MortalLedger:
     """A ledger whose process dies, or whose disk fails, at its last step, before or after the record is durable."""
 
-    def __init__(self, ledger: JsonlLedger, last: int, *, durable: bool, fails: bool = False) -> None:
+    def __init__(self, ledger: Ledger, last: int, *, durable: bool, fails: bool = False) -> None:
         self.count = 0
         self.dead = False
         self._ledger, self._last, self._durable, self._fails = ledger, last, durable, fails

@@ -115,7 +115,7 @@ class Place:
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Place:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("ONESTART_LEDGER", raising=False)
+    monkeypatch.setenv("ONESTART_LEDGER", "jsonl:///.onestart")
     monkeypatch.setattr(sys, "path", list(sys.path))
     return Place(tmp_path, capsys)
 
@@ -221,8 +221,8 @@ def test_an_answer_stands(place: Place, parked: str) -> None:
         (["other", "WAIT", "yes"], "nothing is on record of the flow other"),
         (["", "WAIT", "yes"], "the flow's id must be a text that is not empty, not ''"),
         (["root", "WAIT", "yes", "--by", ""], "the answerer must be a text that is not empty, not ''"),
-        (["root", "WAIT", "yes", "--ledger", "nowhere"], "ledger: nowhere holds no ledger"),
-        (["root", "WAIT", "yes", "--ledger", ""], "--ledger needs the path of a folder"),
+        (["root", "WAIT", "yes", "--ledger", "nowhere"], "ledger: "),
+        (["root", "WAIT", "yes", "--ledger", ""], "--ledger: a ledger needs a path"),
     ],
 )
 def test_an_answer_that_cannot_be_given(place: Place, parked: str, words: list[str], said: str) -> None:
@@ -424,7 +424,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     "no option": (["run", "flows.py:upper", "root", "--leese=3"], "argument 1, --leese=3, is no JSON"),
     "no time": (["run", "flows.py:upper", "root", "--lease", "0"], "--lease 0.0 is no time"),
     "nothing to resume": (["resume", "flows.py:upper", "other"], "nothing is on record of the flow other; begin it"),
-    "no ledger": (["run", "flows.py:upper", "root", "--ledger", "flows.py"], "flows.py is no folder"),
+    "no ledger": (["run", "flows.py:upper", "root", "--ledger", "flows.py"], "the file is no SQLite database"),
     "no status": (["status", "other"], "nothing is on record of the flow other"),
     "nothing to verify": (["verify", "other"], "nothing is on record of the flow other"),
 }
@@ -572,7 +572,7 @@ def test_the_status_of_what_was_cut_off(place: Place) -> None:
 
 def test_the_status_of_nothing(place: Place) -> None:
     code, _, err = place.type("status")
-    assert (code, err) == (2, "onestart: ledger: .onestart holds no ledger\n".replace(".onestart", "./.onestart"))
+    assert (code, err) == (2, "onestart: ledger: .onestart holds no ledger\n")
     place.record(Lease("t", 1, None, 0.0))
     assert place.type("status") == (0, "", "no flow is on record\n")
 

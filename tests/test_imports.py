@@ -28,7 +28,7 @@ FOLDERS = {
 }
 OUTSIDE = {
     "onestart_model": {"attrs", "itf_py"},
-    "onestart": {"attrs", "click", "mcp"},
+    "onestart": {"apsw", "attrs", "click", "mcp", "psycopg"},
     "onestart_proofs": {"attrs", "click", "networkx", "numpy", "rich", "z3"},
     "onestart_report": {"attrs", "click", "rich"},
     "onestart_conformance": {"attrs", "click", "hypothesis", "rich"},
@@ -61,9 +61,12 @@ def test_imports_run_one_way(package: str) -> None:
 
 
 def test_what_an_extra_brings_is_imported_in_one_place() -> None:
-    """The library works without its extra: nothing but the worker of MCP servers needs it."""
-    users = [p for p in files("onestart") if "mcp" in set(imported(p.read_text(encoding="utf-8")))]
-    assert users == [ROOT / "impl/onestart/flow/mcp.py"]
+    """The library works without its extras: each is needed by one file, or one folder."""
+    for extra, place in (("mcp", "flow/mcp.py"), ("psycopg", "sql/postgres")):
+        users = [p for p in files("onestart") if extra in set(imported(p.read_text(encoding="utf-8")))]
+        only = ROOT / "impl/onestart" / place
+        assert users, extra
+        assert all(only in (user, user.parent) for user in users), users
 
 
 def test_the_check_can_fail() -> None:

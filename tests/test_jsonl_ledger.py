@@ -16,11 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onestart.health import Health, Reading
-from onestart.jsonl import Files, JsonlLedger, LocalFiles, NotALedgerError
-from onestart.jsonl.lines import decode, encode
-from onestart.jsonl.verify import StoreReport, verify
-from onestart.ports import LedgerUnavailableError, View
+from onestart.jsonl import Files, JsonlLedger, LocalFiles
+from onestart.jsonl.verify import verify
+from onestart.lines import decode, encode
+from onestart.ports import LedgerUnavailableError, NotALedgerError, View
 from onestart.records import STORES, Approval, Attempt, Lease, Note, Receipt, Record, Session, Step
+from onestart.verification import StoreReport
 
 T = TypeVar("T")
 
@@ -166,7 +167,7 @@ def shown(view: View) -> dict[str, tuple[Any, ...]]:
             view.attempt(key),
             view.session(key),
             view.approval(key),
-            view.noted(key),
+            view.note(key).exists,
             view.steps(key),
         )
         for key in ("k0", "k1", "k2", "k3")
@@ -195,7 +196,7 @@ def test_records_come_back_to_everybody() -> None:
     assert view[2].records == (records[6],)
     assert view[3].records == tuple(whole(number)[3] for number in range(3))
     assert look(ledger, lambda view: view.approval("k1").records) == (records[1],)
-    assert look(ledger, lambda view: (view.noted("k1"), view.noted("k3"))) == (True, False)
+    assert look(ledger, lambda view: (view.note("k1").exists, view.note("k3").exists)) == (True, False)
     assert look(ledger, lambda view: (view.stray(), view.order)) == ((), 27)
     assert look(ledger, lambda view: view.receipt("k3")).health is Health.ABSENT
     assert not any(one.damage or one.torn for one in verify("/l", disk))
@@ -709,7 +710,7 @@ def test_an_intent_is_noted_also_if_the_note_is_damaged_or_gone() -> None:
         disk = filled(1)
         lines = lines_of(disk, "leases")
         disk.put(path_of("leases"), lines[0] + (lines[1].replace(b"token", b"nekot") if cut else b""))
-        assert look(ledger_on(disk), lambda view: (view.noted("k0"), view.noted("k1"))) == (True, False)
+        assert look(ledger_on(disk), lambda view: (view.note("k0").exists, view.note("k1").exists)) == (True, False)
 
 
 # --- writes that are cut off ------------------------------------------------------------------------------------------

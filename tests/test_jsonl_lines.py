@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onestart.health import Health
-from onestart.jsonl.lines import decode, embedded, encode, outline, overrun, seal, unsealed
+from onestart.lines import decode, embedded, encode, outline, overrun, seal, unsealed
 from onestart.records import KINDS, Approval, Attempt, Lease, Note, Receipt, Record, Session, Step, to_body
 
 TEXT = st.text(max_size=12)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -118,13 +119,15 @@ def test_the_mark_is_durable_before_anything_begins(tmp_path: Path, monkeypatch:
 def test_a_new_folder_is_durable_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = durable_steps(monkeypatch)
     Launches(tmp_path / "a" / "b").launch(ORDER, own)
-    assert steps == ["sync folder", "sync folder", "sync file", "link .launch", "sync folder"]
+    made = ["sync folder", "sync folder", "sync file", "link ", "sync folder"]
+    assert steps == [*made, "sync file", "link .launch", "sync folder"]
 
 
 @pytest.mark.parametrize("point", ["write", "fsync", "flock", "link", "unlink", "fsync folder", "begin"])
 def test_a_crash_at_any_point_leaves_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     """Either the key was never launched, and nothing has begun and will; or it was, whether or not it has begun."""
     begun: list[str] = []
+    Launches(tmp_path).name()
     with monkeypatch.context() as patch:
         crash_at(patch, point)
         with pytest.raises(Crash):
@@ -153,7 +156,12 @@ def crash_at(patch: pytest.MonkeyPatch, point: str) -> None:
         raise Crash
 
     if point == "fsync folder":
-        patch.setattr(subject, "_sync_folder", lambda folder: crash() if list(folder.glob("*.launch")) else None)
+
+        def sync(folder: str) -> None:
+            if any(name.endswith(".launch") for name in os.listdir(folder)):
+                crash()
+
+        patch.setattr(subject, "_sync_folder", sync)
     elif point == "flock":
         real = fcntl.flock
         locks = iter([real, crash])
@@ -396,11 +404,23 @@ def test_launching_and_barring_exclude_each_other(tmp_path: Path, monkeypatch: p
 
         monkeypatch.setattr(os, name, step)
 
+    Launches(tmp_path).name()
     watched("link")
     watched("replace")
     Launches(tmp_path).launch(ORDER, own)
     Launches(tmp_path).bar("key", "task", 9)
     assert refused == ["link", "replace"]
+
+
+def test_what_remembers_has_a_name_of_its_own(tmp_path: Path) -> None:
+    """The same for every process, and another one once the folder was deleted: then nobody can tell of its launches."""
+    names = [Launches(tmp_path / folder).name() for folder in ("a", "a", "b")]
+    assert names[0] == names[1] != names[2]
+    shutil.rmtree(tmp_path / "a")
+    assert Launches(tmp_path / "a").name() not in names
+    (tmp_path / "b" / "ready").write_text("x")
+    with pytest.raises(CannotTellError, match="whose launches these are"):
+        Launches(tmp_path / "b").name()
 
 
 def test_strange_names_are_names(tmp_path: Path) -> None:

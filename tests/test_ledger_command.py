@@ -14,7 +14,7 @@ import pytest
 from onestart.command_line import run
 from onestart.jsonl import JsonlLedger, LocalFiles
 from onestart.jsonl.ledger import open_for_reading
-from onestart.jsonl.lines import encode
+from onestart.lines import encode
 from onestart.records import STORES, Approval, Attempt, Lease, Note, Receipt, Record, Session
 
 RESULT = {"outcome": "started", "reason": "task_dispatch_attempt_created"}
@@ -222,7 +222,7 @@ def test_what_is_no_ledger_is_one_line(tmp_path: Path, command: str, capsys: pyt
         ("nowhere", "holds no ledger"),
         ("empty", "holds no ledger"),
         ("full", "holds other things and no ledger.json"),
-        ("full/x", "is no folder"),
+        ("full/x", "is no ledger"),
     ):
         before = tree(tmp_path)
         assert run(["ledger", command, str(tmp_path / name)]) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,18 @@ import pytest
 from library_world import LEASE, World, command, story
 from onestart import BadCommandError, NothingToDoError, Outcome, Reason, Result
 from onestart.executors import CANCELLED, CommandExecutor
+from stores import KINDS, store
 
 STARTED = Result(Outcome.STARTED, Reason.CREATED)
 STORES = ("receipts", "attempts", "sessions", "leases")
 FALSY: tuple[Any, ...] = (0, False, "", None, [], {}, 0.0, "0", [None])
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+@pytest.fixture(params=KINDS)
+def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
+    kept = store(request.param, tmp_path, request)
+    yield World(tmp_path, kept)
+    kept.close()
 
 
 @story
@@ -156,7 +160,9 @@ async def test_a_damaged_approval_is_no_approval(world: World) -> None:
     world.damage("approvals", b'"ann"', b'"eve"')
     answer = await world.chain().submit(command())
     assert (answer.outcome, answer.reason) == (Outcome.HELD, Reason.APPROVALS_CORRUPT)
-    assert [str(finding) for finding in answer.findings] == ["approvals.jsonl:1: corrupt"]
+    assert [str(finding) for finding in answer.findings] == [
+        world.spot("approvals", 1, "approval 1 of key") + ": corrupt"
+    ]
     assert world.effects == []
     await world.chain().approve(command(), by="ann")
     assert (await world.chain().submit(command())).outcome is Outcome.STARTED
@@ -315,7 +321,7 @@ async def test_events_tell_each_step_in_order(world: World) -> None:
     }
     orders = [event.order for event in world.events]
     assert orders == sorted(orders)
-    assert orders[-1] == sum(world.store(name).read_bytes().count(b"\n") for name in STORES)
+    assert orders[-1] == sum(len(world.lines(name)) for name in STORES)
 
 
 def nested(depth: int) -> Any:
@@ -380,7 +386,7 @@ async def test_bad_names_are_refused_by_every_entrance(world: World) -> None:
     with pytest.raises(NothingToDoError, match="the lease can be read"):
         await chain.repair_lease("task")
     assert await chain.status("key") is None
-    assert not world.store("approvals").exists()
+    assert not world.lines("approvals")
 
 
 def test_what_could_never_start_is_not_accepted(tmp_path: Path) -> None:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from library_world import LEASE, DiedError, MortalLedger, World, command, fallen, story
+from library_world import LEASE, DiedError, Line, MortalLedger, World, command, fallen, story
 from onestart import Answer, Event, NothingToDoError, Outcome, Reason, Result
 from onestart.events import LAYERS
-from onestart.executors import CANCELLED, CommandExecutor
-from onestart.jsonl.ledger import JsonlLedger
+from onestart.executors import CANCELLED, CallableExecutor, CommandExecutor
+from stores import KINDS, store
 
 STARTED = Result(Outcome.STARTED, Reason.CREATED)
 STEPS = 8  # of the ledger, from accepting a command to recording its result
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+@pytest.fixture(params=KINDS)
+def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
+    kept = store(request.param, tmp_path, request)
+    yield World(tmp_path, kept)
+    kept.close()
 
 
 async def resubmitted(world: World) -> Answer:
@@ -32,7 +35,7 @@ async def resubmitted(world: World) -> Answer:
 async def test_what_the_executor_cannot_start_is_left_to_others(world: World) -> None:
     """A ledger may hold commands of another executor, such as a flow's steps; recovery goes on past them."""
 
-    mortal = MortalLedger(JsonlLedger(world.folder / "ledger"), 1, durable=True)
+    mortal = MortalLedger(world.ledger(), 1, durable=True)
     assert await fallen(world.chain(ledger=mortal).submit(command()))
     programs = CommandExecutor(world.folder / "programs")
     (answer,) = await world.chain(executor=programs).recover()
@@ -46,10 +49,10 @@ async def test_what_the_executor_cannot_start_is_left_to_others(world: World) ->
 @story
 async def test_a_process_may_die_at_every_step(world: World, last: int, durable: bool) -> None:
     """Before or after the record of a step is durable: recovery brings an accepted command to its one start."""
-    mortal = MortalLedger(JsonlLedger(world.folder / "ledger"), last, durable=durable)
+    mortal = MortalLedger(world.ledger(), last, durable=durable)
     died = await fallen(world.chain(ledger=mortal).submit(command()))
     assert died == (last <= STEPS)
-    accepted = world.store("receipts").exists()
+    accepted = bool(world.lines("receipts"))
     assert accepted == (last > 1 or durable)
     early = await world.chain().recover()
     assert {answer.reason for answer in early} <= {Reason.CREATED, Reason.ALREADY_DISPATCHED, Reason.LEASE_CONFLICT}
@@ -106,7 +109,7 @@ async def test_a_stop_that_failed_is_asked_for_again(world: World) -> None:
 @story
 async def test_a_disk_may_fail_at_every_step(world: World, last: int, durable: bool) -> None:
     """The submission is held and names the store; whether the record is there or not, the next one gets on."""
-    ledger = MortalLedger(JsonlLedger(world.folder / "ledger"), last, durable=durable, fails=True)
+    ledger = MortalLedger(world.ledger(), last, durable=durable, fails=True)
     held = await world.chain(ledger=ledger).submit(command())
     assert (held.outcome, held.reason, held.detail) == (
         Outcome.HELD,
@@ -228,12 +231,12 @@ async def test_whoever_lost_the_lease_writes_and_starts_nothing(world: World, ha
     world.clock.advance(LEASE)
     quick = await world.chain(process="quick").submit(command())
     assert quick.reason is (Reason.ALREADY_DISPATCHED if happened else Reason.CREATED)
-    written = {name: world.store(name).read_bytes() for name in ("attempts", "sessions", "leases", "receipts")}
+    written = {name: world.lines(name) for name in ("attempts", "sessions", "leases", "receipts")}
     pause.set()
     late = await slow
     assert (late.outcome, late.result) == (Outcome.STARTED, STARTED)
     assert late.reason is (Reason.CREATED if happened else Reason.REPLAY)
-    assert {name: world.store(name).read_bytes() for name in written} == written
+    assert {name: world.lines(name) for name in written} == written
     assert [event.action for event in world.events if event.process == "slow"][-2:] == ["abandon", "replay"]
     assert world.effects == ["payload"]
 
@@ -246,7 +249,7 @@ async def test_a_damaged_lease_holds_its_task_until_it_is_repaired(world: World)
     world.damage("leases", b'"holder":"key"', b'"holder":"kex"')
     held = await world.chain().submit(command("second"))
     assert (held.outcome, held.reason) == (Outcome.HELD, Reason.LEASE_DAMAGED)
-    assert [str(finding) for finding in held.findings] == ["leases.jsonl:1: corrupt"]
+    assert [str(finding) for finding in held.findings] == [world.spot("leases", 1, "lease 1 of task") + ": corrupt"]
     assert (await world.chain().submit(command("other", task="elsewhere"))).outcome is Outcome.STARTED
     world.clock.advance(LEASE * 10)
     assert (await chain.submit(command("second"))).reason is Reason.LEASE_DAMAGED
@@ -261,13 +264,30 @@ async def test_a_damaged_lease_holds_its_task_until_it_is_repaired(world: World)
 
 
 @story
+async def test_what_another_executor_was_to_start_is_not_asked_of_this_one(world: World) -> None:
+    """Of another machine, or of a folder that was made anew: it knows nothing of the key, and takes that for no."""
+    world.line.after = ConnectionError("reset by peer")
+    await world.chain().submit(command())
+    world.clock.advance(LEASE)
+    others = Line(CallableExecutor(world.folder / "elsewhere", {"note": world._note}))
+    doubted = await world.chain(executor=others).submit(command())
+    assert (doubted.outcome, doubted.reason) == (Outcome.HELD, Reason.IN_DOUBT)
+    assert "another executor was to start it" in doubted.detail
+    assert others.asked == []
+    assert not await world.chain(executor=others).reconcile("key")
+    assert (await world.chain().submit(command())).outcome is Outcome.STARTED
+    assert not await world.chain(executor=others).reconcile("key"), "that it does not run here says nothing"
+    assert world.effects == ["payload"]
+
+
+@story
 async def test_a_lost_attempt_store_is_no_licence(world: World) -> None:
     """A started key whose attempt records are gone is replayed, and one in doubt is not taken for new."""
     world.line.mute = True
     await world.chain().submit(command("started", task="elsewhere"))
     world.line.after = ConnectionError("reset by peer")
     await world.chain().submit(command())
-    world.store("attempts").unlink()
+    world.lose("attempts")
     world.clock.advance(LEASE)
     started = await world.chain().submit(command("started", task="elsewhere"))
     assert (started.reason, started.result) == (Reason.REPLAY, STARTED)
@@ -285,10 +305,11 @@ async def test_a_damaged_result_is_not_made_up(world: World) -> None:
     world.damage("receipts", b'"started"', b'"stopped"')
     world.damage("receipts", b'"closed"', b'"opened"')
     for key, revision, outcome, line in (("key", "r1", Outcome.STARTED, 2), ("stale", "r0", Outcome.CLOSED, 4)):
+        spot = world.spot("receipts", line, f"receipt 2 of {key}")
         for _ in range(2):
             answer = await world.chain().submit(command(key, revision=revision))
             assert (answer.outcome, answer.result) == (outcome, None)
-            assert [str(finding) for finding in answer.findings] == [f"receipts.jsonl:{line}: corrupt"]
+            assert [str(finding) for finding in answer.findings] == [f"{spot}: corrupt"]
     assert await world.chain().recover() == ()
     assert world.effects == ["payload"]
 

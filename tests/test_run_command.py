@@ -31,23 +31,23 @@ from onestart.jsonl.ledger import JsonlLedger
 point, left = sys.argv.pop(1), 0
 if point.isdigit():
     left = int(point)
-step = JsonlLedger._step
+carry_out = JsonlLedger._carry_out
 
 def counted(*arguments):
     global left
     if point.isdigit() and left == 0:
         os.kill(os.getpid(), 9)
     left -= 1
-    return step(*arguments)
+    return carry_out(*arguments)
 
 def kill(*_):
     os.kill(os.getpid(), 9)
 
-JsonlLedger._step = counted
+JsonlLedger._carry_out = counted
 if point == "before the mark":
     launches.Launches._mark = kill
 elif point == "before the program":
-    launches._sync_folder = lambda folder: kill() if list(folder.glob("*.launch")) else None
+    launches._sync_folder = lambda folder: kill() if ".launch" in " ".join(os.listdir(folder)) else None
 elif point == "before it is noted":
     launches._append = kill
 elif point == "before its end is recorded":
@@ -68,7 +68,7 @@ class Place:
         self.running: list[subprocess.Popen[str]] = []
 
     def open(self, *arguments: str, source: str = MAIN, before: tuple[str, ...] = ()) -> subprocess.Popen[str]:
-        environment = os.environ | {"ONESTART_LEDGER": str(self.ledger)}
+        environment = os.environ | {"ONESTART_LEDGER": f"jsonl:///{self.ledger}"}
         process = subprocess.Popen(
             [sys.executable, "-c", source, *before, "run", *arguments],
             cwd=self.folder,
@@ -303,7 +303,7 @@ def fail(*_):
     raise LedgerUnavailableError("sessions", "No space left on device")
 def hook(*arguments):
     launch(*arguments)
-    JsonlLedger._step = fail
+    JsonlLedger.step = fail
 Launches.launch = hook
 {MAIN}"""
     assert place.run("--lease", "0.5", "key", *counting(), source=source) == (
@@ -370,7 +370,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     "lease": (["--lease", "0", "key", "--", "true"], "--lease 0.0 is no time that a task can be taken for"),
     "nan": (["--lease", "nan", "key", "--", "true"], "--lease nan is no time that a task can be taken for"),
     "log": (["--log", "/no/such", "key", "--", "true"], "/no/such cannot be written: No such file or directory"),
-    "no ledger": (["--ledger", "", "key", "--", "true"], "--ledger needs the path of a folder"),
+    "no ledger": (["--ledger", "", "key", "--", "true"], "--ledger: a ledger needs a path"),
     "huge": (["key", "--", *["x" * 100_000] * 11], "the payload takes 1100"),
 }
 
@@ -389,7 +389,11 @@ def test_what_is_no_ledger_is_left_alone(place: Place) -> None:
     (place.folder / "home").mkdir()
     (place.folder / "home" / "letter").write_text("x")
     before = place.bytes()
-    for name, message in (("file", "is no folder"), ("home", "holds other things")):
+    for name, message in (
+        ("file", "is no ledger"),
+        ("jsonl:///file", "is no folder"),
+        ("home", "holds other things"),
+    ):
         code, _, err = place.run("--ledger", name, "key", "--", "true")
         assert (code, err.count("\n")) == (2, 1)
         assert message in err

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from zlib import crc32
 
 from onestart.health import Health
-from onestart.jsonl.lines import decode
+from onestart.lines import decode
 from onestart.records import store_of
 from onestart_conformance.node import PATH
 from onestart_conformance.world import World

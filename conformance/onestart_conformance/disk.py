@@ -89,7 +89,8 @@ class SimulatedFiles:
 
     def list(self, path: str) -> list[str]:
         self._alive()
-        return [name[len(path) + 1 :] for name in self._disk.files if name.startswith(f"{path}/")]
+        inside = [name[len(path) + 1 :] for name in self._disk.files if name.startswith(f"{path}/")]
+        return list(dict.fromkeys(name.partition("/")[0] for name in inside))
 
     def identity(self, path: str) -> Hashable | None:
         self._alive()

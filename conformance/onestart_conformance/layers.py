@@ -42,8 +42,8 @@ def compare_records(
         if session != state.read("session", index):
             model = state.read("session", index)
             yield Objection(READ, f"the session of {key} reads {session}, and the model says {model}")
-        if view.noted(key) != state.read("noted", index):
-            yield Objection(READ, f"a note of {key} is {view.noted(key)}, and the model says otherwise")
+        if view.note(key).exists != state.read("noted", index):
+            yield Objection(READ, f"a note of {key} is {view.note(key).exists}, and the model says otherwise")
     for task, index in tasks.items():
         yield from _compare_lease(state, view, keys, task, index, now)
 

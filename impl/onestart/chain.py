@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import math
 import os
-import secrets
 import socket
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
@@ -74,7 +73,7 @@ class Chain:
     ) -> None:
         if not 0 < lease_seconds < math.inf:
             raise ValueError(f"lease_seconds must be above 0 and finite, not {lease_seconds!r}")
-        name = process or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+        name = process or f"{socket.gethostname()}-{os.getpid()}-{os.urandom(4).hex()}"
         check_name("process", name)
         self._outside = Outside(
             ledger, executor, governance or Permissive(), clock or SystemClock(), observer, name, float(lease_seconds)
@@ -160,13 +159,14 @@ class Chain:
             raise BadCommandError("no record has this key")
         await self._finish(self._sessions.settle(strand, by, why))
 
-    async def repair_lease(self, task: str) -> None:
+    async def repair_lease(self, task: str, *, by: str = "operator", why: str = "") -> None:
         """An operator puts a new lease record beside one that cannot be read, with a token above all issued ones.
 
         Raises NothingToDoError if the record can be read.
         """
         check_name("task", task)
-        await self._finish(self._sessions.repair_lease(Strand(0, "", task)))
+        check_name("operator", by)
+        await self._finish(self._sessions.repair_lease(Strand(0, "", task), f"{by}: {why}" if why else by))
 
     async def status(self, key: str) -> Status | None:
         """What the records show of a key, None if there are none."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
 from typing import TYPE_CHECKING
@@ -93,13 +94,14 @@ def main() -> None:
         sys.stdout.flush()
     except OSError as error:
         code = _complain(f"the output cannot be written: {error.strerror}")
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  (what is left cannot be written at exit either)
     except Exception:
         import traceback
 
         traceback.print_exc()
         code = INTERNAL
-    sys.exit(code)
+    with suppress(OSError, ValueError):
+        sys.stderr.flush()
+    os._exit(code)  # taking the interpreter apart takes longer than a small command; all that matters is durable
 
 
 def run(arguments: list[str]) -> int:

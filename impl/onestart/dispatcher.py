@@ -21,7 +21,7 @@ from onestart.kernel import answered, closed, conflict, dispatched
 from onestart.kernel import report as reported
 from onestart.leases import Renewal
 from onestart.outside import Decision, Outside, Strand
-from onestart.ports import FencedError, View
+from onestart.ports import CannotTellError, FencedError, View
 from onestart.records import Attempt, Note, Session
 
 
@@ -61,6 +61,12 @@ class Dispatcher:
             return await self._dispatch(strand, command)
 
     async def _dispatch(self, strand: Strand, command: Command) -> Answer | None:
+        try:
+            strand.executor = await self.outside.identify()
+        except Exception as error:  # what cannot say who it is could not be asked later on, so it starts nothing
+            strand.failure = f"the executor: {error}"
+            failed = partial(reported, command=command, reason=Reason.START_FAILED, detail=strand.failure)
+            return await self.outside.step(strand, failed)
         tidied = False
         while True:
             step = partial(assess, strand=strand, outside=self.outside, command=command, busy=tidied)
@@ -109,6 +115,8 @@ class Dispatcher:
 
     async def _ask(self, strand: Strand, command: Command) -> Answer | Next:
         try:
+            if strand.elsewhere:
+                raise CannotTellError("another executor was to start it, and that one alone can tell")
             known = await self.outside.executor.look_up(strand.key, strand.task, strand.token)
         except Exception as error:  # CannotTellError, FencedError, or whatever else keeps it from answering
             strand.failure = f"{type(error).__name__}: {error}"
@@ -148,7 +156,7 @@ def assess(view: View, *, strand: Strand, outside: Outside, command: Command, bu
     fresh = evidence.never_intended(view, key, task)
     if fresh and evidence.attempt_state(view, key) != "offered":
         return Decision(Next.AGAIN, "offer", Attempt(key, task, "offered", command.fingerprint))
-    if not evidence.lease_free(view, task, outside.clock.now()):
+    if not evidence.lease_free(view, task, outside.now(view)):
         return waiting(view, command, Reason.LEASE_CONFLICT, busy)
     if fresh and not evidence.quiet(view, key, task):
         return waiting(view, command, Reason.TASK_BUSY, busy)
@@ -177,9 +185,10 @@ def proceed(view: View, *, strand: Strand, outside: Outside, command: Command) -
     if evidence.never_intended(view, key, task) and evidence.attempt_state(view, key) == "offered":
         if not evidence.quiet(view, key, task) or evidence.bound_to_another(view, command):
             return withdraw(view, strand, Next.LOST)
-        record = Attempt(key, task, "intended", command.fingerprint, strand.token)
+        record = Attempt(key, task, "intended", command.fingerprint, strand.token, executor=strand.executor)
         return Decision(Next.CONFIRM, "intend", record)
     if evidence.in_doubt(view, key, task):
+        strand.elsewhere = evidence.elsewhere(view, key, strand.executor)
         return Decision(Next.ASK, "ask")
     return withdraw(view, strand, Next.LOST)
 
@@ -190,7 +199,7 @@ def confirm(view: View, *, strand: Strand, outside: Outside, command: Command) -
         return abandon(strand)
     state = evidence.attempt_state(view, strand.key)
     if state == "intended":
-        return Decision(Next.START, "note", Note(strand.key, strand.task, strand.token))
+        return Decision(Next.START, "note", Note(strand.key, strand.task, strand.token, strand.executor))
     if state == "closed":
         return withdraw(view, strand, Next.LOST)
     return give_up(strand, command)
@@ -209,7 +218,7 @@ def record(view: View, *, strand: Strand, outside: Outside, command: Command) ->
         return abandon(strand)
     if view.session(strand.key).exists:
         return Decision(Next.AGAIN, "record")
-    session = Session(strand.key, strand.task, "live", command.fingerprint, strand.token)
+    session = Session(strand.key, strand.task, "live", command.fingerprint, strand.token, executor=strand.executor)
     return Decision(Next.AGAIN, "record", session)
 
 

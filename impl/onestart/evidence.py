@@ -116,7 +116,18 @@ def never_intended(view: View, key: str, task: str) -> bool:
     """
     if attempt_state(view, key) not in ("absent", "offered"):
         return False
-    return not view.noted(key) and not completed(view, key) and not lease_damaged(view, task)
+    return not view.note(key).exists and not completed(view, key) and not lease_damaged(view, task)
+
+
+def elsewhere(view: View, key: str, executor: str) -> bool:
+    """Another executor was to start the key, or may have been: this one, if it has a name, cannot tell of it.
+
+    A key of which no note was made was started by nobody, so nobody need be asked in particular.
+    """
+    attempts = {record.executor for record in view.attempt(key).records}
+    notes = {record.executor for record in view.note(key).records}
+    known = (attempts | notes | {record.executor for record in view.session(key).records}) - {""}
+    return known != {executor} if known else bool(executor) and view.note(key).exists
 
 
 def over(view: View, key: str) -> bool:

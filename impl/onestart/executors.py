@@ -12,7 +12,6 @@ import subprocess
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from pathlib import Path
 from threading import Lock, Thread
 from typing import Any, TypeAlias, TypeVar
 
@@ -96,6 +95,10 @@ class _Remembering:
         self._launches = launches
         self._going: set[asyncio.Task[Any]] = set()
 
+    async def identify(self) -> str:
+        """The name of what remembers the launches: nobody else can tell of them."""
+        return await asyncio.to_thread(self._launches.name)
+
     async def look_up(self, key: str, task: str, token: int) -> bool:
         """Whether the key was ever started; from then on, starts of the task under older tokens are refused.
 
@@ -149,7 +152,7 @@ class CommandExecutor(_Remembering):
 
     def __init__(
         self,
-        folder: str | Path,
+        folder: str | os.PathLike[str],
         *,
         clock: Clock | None = None,
         grace: float = 10.0,
@@ -232,13 +235,15 @@ class CallableExecutor(_Remembering):
     """Starts functions of this process, as asyncio tasks.
 
     folder: where launches are remembered, None for memory alone: then nothing is known of them after a crash, and a
-    ledger that outlives this process may see a key started again. functions: by name; each takes the payload and is
+    key whose start is in doubt by then is held, for an operator. functions: by name; each takes the payload and is
     awaited. keep: how many results of functions that have ended stay available to `wait`.
 
     What runs in a process ends with it, so a launch of a process that is gone does not run.
     """
 
-    def __init__(self, folder: str | Path | None, functions: Mapping[str, Function], *, keep: int = 1000) -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str] | None, functions: Mapping[str, Function], *, keep: int = 1000
+    ) -> None:
         super().__init__(MemoryLaunches() if folder is None else Launches(folder))
         self._functions = dict(functions)
         self._kept = keep
@@ -307,6 +312,10 @@ class MemoryLaunches:
         self._lock = Lock()
         self._status: dict[str, int | None] = {}
         self._barriers: dict[str, int] = {}
+        self._name = os.urandom(8).hex()
+
+    def name(self) -> str:
+        return self._name
 
     def launch(self, order: Order, begin: Begin) -> None:
         with self._lock:

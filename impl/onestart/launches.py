@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from attrs import frozen
@@ -23,6 +22,7 @@ from onestart.command import escaped
 from onestart.ports import CannotTellError, FencedError, Order
 
 VERSION = 1
+READY = "ready"
 GONE = ("Z", "X", "x")  # ended, and perhaps not yet taken note of by its parent
 
 Begin: TypeAlias = Callable[[int], int]
@@ -93,10 +93,19 @@ class Launches:
     All methods may be called from any thread and from several processes, and wait for the disk.
     """
 
-    def __init__(self, folder: str | Path) -> None:
-        self._folder = Path(folder)
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._folder = os.fspath(folder)
         self._open: dict[str, int] = {}  # descriptors of what this process waits for; each holds its file's lock
         self._unwritten: dict[str, int] = {}  # ends that could not be recorded
+
+    def name(self) -> str:
+        """What tells this memory from every other one; a folder that was deleted and made anew has another name."""
+        self._prepare()
+        data = _bytes(f"{self._folder}/{READY}") or b""
+        body = _body(data.removesuffix(b"\n"))
+        if body is None or body.get("record") != "memory":
+            raise CannotTellError(f"{self._folder}/{READY}: whose launches these are cannot be read")
+        return str(body["name"])
 
     def launch(self, order: Order, begin: Begin) -> None:
         """Mark the key as launched, durably, then begin.
@@ -223,16 +232,16 @@ class Launches:
         _check_version(body, path)
         return int(body["token"])
 
-    def _publish(self, path: Path, body: dict[str, Any]) -> None:
+    def _publish(self, path: str, body: dict[str, Any]) -> None:
         """Put a file in the place of an older one: after a crash there is the one or the other, whole."""
         draft, descriptor = self._draft(_line(body))
         os.close(descriptor)
         os.replace(draft, path)
         _sync_folder(self._folder)
 
-    def _draft(self, data: bytes) -> tuple[Path, int]:
+    def _draft(self, data: bytes) -> tuple[str, int]:
         """A durable file under a name that nobody looks for, which is all that a crash leaves of it."""
-        path = self._folder / f"{os.urandom(16).hex()}.draft"
+        path = f"{self._folder}/{os.urandom(16).hex()}.draft"
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o666)
         try:
             _write(descriptor, data)
@@ -243,8 +252,8 @@ class Launches:
             raise
         return path, descriptor
 
-    def _path(self, name: str, kind: str) -> Path:
-        return self._folder / f"{_hash(name)}.{kind}"
+    def _path(self, name: str, kind: str) -> str:
+        return f"{self._folder}/{_hash(name)}.{kind}"
 
     def _locked(self, key: str) -> bool:
         try:
@@ -263,7 +272,7 @@ class Launches:
     def _turn(self, task: str) -> Iterator[None]:
         """One at a time for each task, in all processes. Some tasks share a lock, so that there are few files."""
         self._prepare()
-        descriptor = os.open(self._folder / f"{_hash(task)[:2]}.lock", os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = os.open(f"{self._folder}/{_hash(task)[:2]}.lock", os.O_RDWR | os.O_CREAT, 0o666)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
@@ -271,17 +280,23 @@ class Launches:
             os.close(descriptor)
 
     def _prepare(self) -> None:
-        """Make the folder, durably. The file `ready` says that this was done, by whichever process."""
-        ready = self._folder / "ready"
-        if ready.exists():
+        """Make the folder, durably. The file `ready` says that this was done, and gives what is in it a name."""
+        ready = f"{self._folder}/{READY}"
+        if os.path.exists(ready):
             return
-        missing = [self._folder]
-        while not missing[-1].parent.is_dir():
-            missing.append(missing[-1].parent)
+        missing = [os.path.abspath(self._folder)]
+        while not os.path.isdir(above := os.path.dirname(missing[-1])):
+            missing.append(above)
         for folder in reversed(missing):
-            folder.mkdir(exist_ok=True)
-            _sync_folder(folder.parent)
-        ready.touch()
+            with suppress(FileExistsError):
+                os.mkdir(folder)
+            _sync_folder(os.path.dirname(folder))
+        draft, descriptor = self._draft(_line({"record": "memory", "version": VERSION, "name": os.urandom(8).hex()}))
+        os.close(descriptor)
+        with suppress(FileExistsError):  # another process was quicker, and its name counts
+            os.link(draft, ready)
+        os.unlink(draft)
+        _sync_folder(self._folder)
 
 
 def _hash(name: str) -> str:
@@ -304,7 +319,7 @@ def _body(line: bytes) -> dict[str, Any] | None:
     return None
 
 
-def _check_version(body: dict[str, Any], path: Path) -> None:
+def _check_version(body: dict[str, Any], path: str) -> None:
     if body.get("version") != VERSION:
         raise CannotTellError(f"{path}: version {escaped(body.get('version'))} cannot be read")
 
@@ -327,16 +342,17 @@ def _write(descriptor: int, data: bytes) -> None:
         data = data[os.write(descriptor, data) :]
 
 
-def _bytes(path: Path) -> bytes | None:
+def _bytes(path: str) -> bytes | None:
     try:
-        return path.read_bytes()
+        with open(path, "rb") as file:
+            return file.read()
     except FileNotFoundError:
         return None
     except OSError as error:
         raise CannotTellError(f"{path}: {error.strerror}") from None
 
 
-def _sync_folder(folder: Path) -> None:
+def _sync_folder(folder: str) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -347,7 +363,8 @@ def _sync_folder(folder: Path) -> None:
 def _state(pid: int) -> tuple[str, str] | None:
     """Its state as a letter and when it was started, None if it is gone or cannot be looked at."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            text = file.read()
     except OSError:
         return None
     fields = text.rpartition(")")[2].split()  # the name before may hold anything
@@ -357,8 +374,8 @@ def _state(pid: int) -> tuple[str, str] | None:
 @cache
 def _surroundings() -> str:
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"
     except OSError:
         return ""
 

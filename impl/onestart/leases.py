@@ -14,13 +14,13 @@ from onestart.records import Lease
 def acquire(view: View, *, strand: Strand, outside: Outside) -> Lease:
     """The record that takes the task's lease for the strand's key, under a fresh token."""
     token = evidence.next_token(view, strand.task)
-    ends = outside.clock.now() + outside.lease_seconds
+    ends = outside.now(view) + outside.lease_seconds
     return Lease(strand.task, token, strand.key, ends, outside.process)
 
 
 def holds(view: View, *, strand: Strand, outside: Outside) -> bool:
     """Whether the strand passes the fence."""
-    return evidence.holds_lease(view, strand.task, strand.key, strand.token, outside.clock.now())
+    return evidence.holds_lease(view, strand.task, strand.key, strand.token, outside.now(view))
 
 
 def given_back(view: View, strand: Strand) -> Lease:
@@ -33,7 +33,7 @@ def renew(view: View, *, strand: Strand, outside: Outside) -> Decision[bool]:
     """The holder's record anew, with a later end; whoever has lost the lease gets nothing."""
     if not holds(view, strand=strand, outside=outside):
         return Decision(False)
-    ends = outside.clock.now() + outside.lease_seconds
+    ends = outside.now(view) + outside.lease_seconds
     return Decision(True, "renew", Lease(strand.task, strand.token, strand.key, ends, outside.process), {"ends": ends})
 
 

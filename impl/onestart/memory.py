@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from onestart.health import Finding, Health, Reading
 from onestart.ports import View
-from onestart.records import Approval, Attempt, Lease, Receipt, Record, Session, Step
+from onestart.records import Approval, Attempt, Lease, Note, Receipt, Record, Session, Step
 
 T = TypeVar("T")
 
@@ -61,6 +61,10 @@ class MemoryView:
     def order(self) -> int:
         return len(self.records)
 
+    @property
+    def now(self) -> None:
+        return None
+
     def receipt(self, key: str) -> Reading[Receipt]:
         return self._reading("receipt", key)
 
@@ -79,8 +83,8 @@ class MemoryView:
     def steps(self, root: str) -> Reading[Step]:
         return self._reading("step", root)
 
-    def noted(self, key: str) -> bool:
-        return ("note", key) in self._of
+    def note(self, key: str) -> Reading[Note]:
+        return self._reading("note", key)
 
     def task_of(self, key: str) -> str | None:
         return self._task_of.get(key)

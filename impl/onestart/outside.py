@@ -32,7 +32,8 @@ class Strand:
     """One submission on its way, in one process.
 
     token: of the lease that it acquired, 0 if none. started: whether this strand started its key. failure: what the
-    executor raised instead of starting it. seen: how many records the ledger had when the strand last looked.
+    executor raised instead of starting it. seen: how many records the ledger had when the strand last looked. executor:
+    the name of the executor that it deals with. elsewhere: that one cannot tell what became of the key.
     """
 
     number: int
@@ -43,6 +44,8 @@ class Strand:
     started: bool = False
     failure: str = ""
     seen: int = 0
+    executor: str = ""
+    elsewhere: bool = False
 
     def order_of(self, command: Command) -> Order:
         """What the executor gets; the payload is a copy, since a function may change what it is given."""
@@ -60,6 +63,15 @@ class Outside:
     observer: Observer
     process: str
     lease_seconds: float
+
+    async def identify(self) -> str:
+        """The executor's name, empty if it has none."""
+        identify = getattr(self.executor, "identify", None)
+        return str(await identify()) if identify is not None else ""
+
+    def now(self, view: View) -> float:
+        """The time by which leases end: that of the ledger's clock if it has one, else of this process's."""
+        return self.clock.now() if view.now is None else view.now
 
     async def step(self, strand: Strand, decide: Callable[[View], Decision[T]]) -> T:
         """One ledger step, and its event once the record is durable."""

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from onestart.command import Command
 from onestart.health import Finding, Reading
-from onestart.records import Approval, Attempt, Lease, Receipt, Record, Session, Step
+from onestart.records import Approval, Attempt, Lease, Note, Receipt, Record, Session, Step
 
 T = TypeVar("T")
 
@@ -23,12 +23,23 @@ class LedgerUnavailableError(Exception):
         self.reason = reason
 
 
+class NotALedgerError(LedgerUnavailableError):
+    """There is no ledger that this program knows; nothing was touched."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("ledger", reason)
+
+
 class View(Protocol):
     """All stores as they are at one moment, while no other step happens."""
 
     @property
     def order(self) -> int:
         """How many records there are in all."""
+
+    @property
+    def now(self) -> float | None:
+        """Seconds of the ledger's own clock, None if it has none: then the clocks of its processes agree."""
 
     def receipt(self, key: str) -> Reading[Receipt]: ...
 
@@ -43,8 +54,8 @@ class View(Protocol):
     def steps(self, root: str) -> Reading[Step]:
         """The journal of a flow, all of it."""
 
-    def noted(self, key: str) -> bool:
-        """Whether the store of leases has a note of the key, legible or not."""
+    def note(self, key: str) -> Reading[Note]:
+        """The notes of the key's intents, which are kept beside the leases."""
 
     def task_of(self, key: str) -> str | None:
         """The task that the key's records are of, from any legible part of any of them."""
@@ -65,9 +76,9 @@ class Ledger(Protocol):
     async def step(self, decide: Callable[[View], tuple[Record | None, T]]) -> T:
         """Read, decide and write at most one record while no other step happens, in any process.
 
-        Returns decide's second value once the record is durable. decide is called once, in any thread, must not
-        block, and gets a view that is valid for the call only. Raises LedgerUnavailableError if a store cannot be read
-        or written; a record may then be there or not.
+        Returns decide's second value once the record, and all that decide could read, is durable. decide is called
+        once, in any thread, must not block, and gets a view that is valid for the call only. Raises
+        LedgerUnavailableError if a store cannot be read or written; a record may then be there or not.
         """
 
 
@@ -95,6 +106,10 @@ class Executor(Protocol):
 
     It may have a method `check(command)` that raises BadCommandError for what it could never start: it is called before
     anything is recorded, since a command that is accepted and then refused for good leaves its task in doubt.
+
+    It may have a method `identify()`, a coroutine that returns a name, if it knows of its own starts alone: an executor
+    of another name, on another machine say, is then never asked what became of a key that this one was to start. An
+    executor without a name answers for every start there ever was.
     """
 
     async def start(self, order: Order) -> None:

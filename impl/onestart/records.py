@@ -35,7 +35,8 @@ class Receipt:
 class Attempt:
     """How far a key may have got toward a start.
 
-    token: of the lease under which an intent was recorded. reason: why it was closed. note: who settled it, and why.
+    token: of the lease under which an intent was recorded. executor: who was to start it, see
+    `onestart.ports.Executor`. reason: why it was closed. note: who settled it, and why.
     """
 
     kind: ClassVar = "attempt"
@@ -48,11 +49,12 @@ class Attempt:
     token: int = field(default=0, validator=[instance_of(int), ge(0)])
     reason: str = field(default="", validator=_text)
     note: str = field(default="", validator=_text)
+    executor: str = field(default="", validator=_text)
 
 
 @frozen
 class Session:
-    """A start that is known. cancelled: somebody asked the executor to stop it."""
+    """A start that is known. cancelled: somebody asked the executor to stop it. executor: who started it."""
 
     kind: ClassVar = "session"
     key: str = field(validator=_text)
@@ -61,6 +63,7 @@ class Session:
     fingerprint: str = field(validator=_text)
     token: int = field(default=0, validator=[instance_of(int), ge(0)])
     reason: str = field(default="", validator=_text)
+    executor: str = field(default="", validator=_text)
 
 
 @frozen
@@ -88,12 +91,16 @@ class Lease:
 
 @frozen
 class Note:
-    """An intent was recorded for the key: kept beside the leases, so that a lost attempt record is found out."""
+    """An intent was recorded for the key: kept beside the leases, so that a lost attempt record is found out.
+
+    executor: who was to start it.
+    """
 
     kind: ClassVar = "note"
     key: str = field(validator=_text)
     task: str = field(validator=_text)
     token: int = field(validator=[instance_of(int), ge(1)])
+    executor: str = field(default="", validator=_text)
 
 
 @frozen

@@ -39,7 +39,11 @@ class Sessions:
 
         Returns whether the key is over.
         """
-        if await self.outside.step(strand, partial(may_be_over, key=strand.key)):
+        try:
+            executor = await self.outside.identify()
+        except Exception:
+            return False
+        if await self.outside.step(strand, partial(to_be_asked, key=strand.key, executor=executor)):
             try:
                 if await self.outside.executor.running(strand.key):
                     return False
@@ -63,9 +67,9 @@ class Sessions:
         """An operator closes a key in doubt. Raises NothingToDoError if it is not in doubt."""
         await self.outside.step(strand, partial(settle, strand=strand, by=by, why=why))
 
-    async def repair_lease(self, strand: Strand) -> None:
+    async def repair_lease(self, strand: Strand, by: str) -> None:
         """An operator puts a new lease record beside a damaged one. Raises NothingToDoError if it is legible."""
-        await self.outside.step(strand, partial(repair_lease, strand=strand))
+        await self.outside.step(strand, partial(repair_lease, strand=strand, by=by))
 
 
 def command_on_record(view: View, *, key: str) -> Decision[Command | None]:
@@ -90,14 +94,19 @@ def cancel_session(view: View, *, strand: Strand) -> Decision[bool]:
         return Decision(False)
     if reading.newest is not None and reading.newest.state == "cancelled":
         return Decision(not evidence.over(view, strand.key))
-    token = reading.records[-1].token if reading.records else 0
-    record = Session(strand.key, strand.task, "cancelled", strand.fingerprint, token)
+    token, executor = (reading.records[-1].token, reading.records[-1].executor) if reading.records else (0, "")
+    record = Session(strand.key, strand.task, "cancelled", strand.fingerprint, token, executor=executor)
     return Decision(True, "cancel_session", record)
 
 
 def may_be_over(view: View, *, key: str) -> Decision[bool]:
     """Whether there is a session whose attempt has not ended."""
     return Decision(view.session(key).exists and not evidence.over(view, key))
+
+
+def to_be_asked(view: View, *, key: str, executor: str) -> Decision[bool]:
+    """Whether it may be over, and this executor can tell."""
+    return Decision(may_be_over(view, key=key).value and not evidence.elsewhere(view, key, executor))
 
 
 def end(view: View, *, strand: Strand) -> Decision[None]:
@@ -111,14 +120,14 @@ def end(view: View, *, strand: Strand) -> Decision[None]:
 def release(view: View, *, strand: Strand, outside: Outside) -> Decision[bool]:
     """Give back the lease of a key that is over."""
     over = evidence.over(view, strand.key)
-    if over and evidence.lease_holder(view, strand.task, outside.clock.now()) == strand.key:
+    if over and evidence.lease_holder(view, strand.task, outside.now(view)) == strand.key:
         return Decision(True, "release", leases.given_back(view, strand))
     return Decision(over)
 
 
 def in_the_way(view: View, *, strand: Strand, outside: Outside) -> Decision[list[tuple[str, str]]]:
     """The other keys of the task that have a session, or the lease, and may be over; with their fingerprints."""
-    holder = evidence.lease_holder(view, strand.task, outside.clock.now())
+    holder = evidence.lease_holder(view, strand.task, outside.now(view))
     others = (key for key in view.keys(strand.task) if key != strand.key)
     found = [key for key in others if key == holder or may_be_over(view, key=key).value]
     return Decision([(key, "".join(sorted(evidence.binding(view, key))[:1])) for key in found])
@@ -134,12 +143,12 @@ def settle(view: View, *, strand: Strand, by: str, why: str) -> Decision[None]:
     return Decision(None, "settle", record, {"by": by, "why": why})
 
 
-def repair_lease(view: View, *, strand: Strand) -> Decision[None]:
+def repair_lease(view: View, *, strand: Strand, by: str) -> Decision[None]:
     """A new record of a lease beside an illegible one; its token is above every one that was issued."""
     if not evidence.lease_damaged(view, strand.task):
         raise NothingToDoError("the lease can be read")
     strand.token = evidence.next_token(view, strand.task)
-    return Decision(None, "repair_lease", Lease(strand.task, strand.token, None, 0.0))
+    return Decision(None, "repair_lease", Lease(strand.task, strand.token, None, 0.0, by))
 
 
 __all__ = ["NothingToDoError", "Sessions", "command_on_record"]

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from onestart import evidence
+from onestart import evidence, lines
+from onestart.group_commit import in_thread
 from onestart.health import Health, Reading
-from onestart.jsonl import lines
 from onestart.jsonl.journal import Journal
 from onestart.jsonl.ledger import JsonlLedger
 from onestart.jsonl.stores import Stores
@@ -37,15 +37,15 @@ def _lenient_reader() -> list[Patch]:
 
 def _rewritten(matches: str) -> list[Patch]:
     """A file is written anew without the lines that it should not have."""
-    step = JsonlLedger._step
+    carry_out = JsonlLedger._carry_out
 
-    def tidied(self: JsonlLedger, decide: Any) -> Any:
+    def tidied(self: JsonlLedger, take: Any) -> None:
         files = self._files
         if isinstance(files, SimulatedFiles):
             files.rewrite(f"{PATH}/attempts.jsonl", lambda raw: _mended(raw, matches))
-        return step(self, decide)
+        carry_out(self, take)
 
-    return [(JsonlLedger, "_step", tidied)]
+    return [(JsonlLedger, "_carry_out", tidied)]
 
 
 def _mended(raw: bytes, matches: str) -> bytes:
@@ -64,9 +64,10 @@ def _two_step_ledger() -> list[Patch]:
     """Reads and decides, and writes later: no lock is held between the two."""
 
     async def step(self: JsonlLedger, decide: Any) -> Any:
-        record, answer = await self._run(lambda: self._step(lambda view: (None, decide(view))))
+        run = self._run or in_thread
+        record, answer = await run(lambda: self._alone(lambda view: (None, decide(view))))
         if record is not None:
-            await self._run(lambda: self._step(lambda view: (record, None)))
+            await run(lambda: self._alone(lambda view: (record, None)))
         return answer
 
     return [(JsonlLedger, "step", step)]

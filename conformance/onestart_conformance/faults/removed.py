@@ -60,7 +60,7 @@ def _never_intended(*, damage: bool = False, notes: bool = True, results: bool =
         states = ("absent", "offered", *(("damaged",) if damage else ()))
         if evidence.attempt_state(view, key) not in states or evidence.lease_damaged(view, task):
             return False
-        return not (notes and view.noted(key)) and not (results and evidence.completed(view, key))
+        return not (notes and view.note(key).exists) and not (results and evidence.completed(view, key))
 
     return [(evidence, "never_intended", lax)]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 from unittest.mock import patch
 
-from onestart.jsonl import lines
+from onestart import lines
 from onestart_conformance.disk import Image
 from onestart_conformance.node import PATH
 from onestart_conformance.scenarios.bench import Bench

@@ -13,7 +13,7 @@ from attrs import frozen
 
 from onestart.health import Finding, Health, Reading
 from onestart.ports import Ledger, View
-from onestart.records import Approval, Attempt, Lease, Receipt, Record, Session, Step
+from onestart.records import Approval, Attempt, Lease, Note, Receipt, Record, Session, Step
 
 T = TypeVar("T")
 
@@ -38,6 +38,10 @@ class LenientView:
     def order(self) -> int:
         return self.view.order
 
+    @property
+    def now(self) -> float | None:
+        return self.view.now
+
     def receipt(self, key: str) -> Reading[Receipt]:
         """The newest legible record, or nothing, and never a word about health."""
         reading = self.view.receipt(key)
@@ -59,8 +63,8 @@ class LenientView:
     def steps(self, root: str) -> Reading[Step]:
         return self.view.steps(root)
 
-    def noted(self, key: str) -> bool:
-        return self.view.noted(key)
+    def note(self, key: str) -> Reading[Note]:
+        return self.view.note(key)
 
     def task_of(self, key: str) -> str | None:
         return self.view.task_of(key)

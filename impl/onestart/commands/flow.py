@@ -13,7 +13,7 @@ import click
 from onestart.clocks import SystemClock
 from onestart.commands.flow_drive import NOT_NOW, Drive, Typed, names_of, tell
 from onestart.commands.flow_status import Status, page, row, status_of, typed_for
-from onestart.commands.options import check_lease, check_ledger, ledger_option
+from onestart.commands.options import address_of, check_lease, check_ledger, ledger_option, looked_into
 from onestart.commands.wording import as_json, counted, plain
 from onestart.flow.definition import AGAIN, Again, Known
 from onestart.flow.errors import BadFlowError, DriverBusyError, FlowError, JournalError, WaitError
@@ -22,8 +22,7 @@ from onestart.flow.identity import short
 from onestart.flow.journal import Journal, intact
 from onestart.flow.loading import load
 from onestart.flow.verify import verify as verify_journal
-from onestart.jsonl.ledger import JsonlLedger, open_for_reading
-from onestart.jsonl.stores import Stores
+from onestart.ledgers import Inspection, opened
 from onestart.ports import LedgerUnavailableError
 
 DASHES = {"ignore_unknown_options": True}  # -1 is JSON
@@ -176,7 +175,7 @@ def _typed(ledger: str, place: str, root: str) -> Typed:
 
 def _drive(typed: Typed, arguments: Sequence[Any] | None, *, lease: float, quiet: bool, whole: bool) -> int:
     check_lease(lease)
-    check_ledger(typed.ledger)
+    check_ledger(address_of(typed.ledger))
     try:
         check_root(typed.root)
         drive = Drive(load(typed.place), typed, arguments, lease, SystemClock(), quiet)
@@ -189,17 +188,22 @@ def _drive(typed: Typed, arguments: Sequence[Any] | None, *, lease: float, quiet
 
 
 async def _answer(ledger: str, root: str, wait: str, value: Any, by: str) -> str:
-    flows = Flows(ledger=JsonlLedger(ledger))
-    journal = await flows.status(root)
-    if journal is None:
-        raise WaitError(f"nothing is on record of the flow {plain(root)}")
-    step = _whole(journal, wait)
-    await flows.answer(root, step, value, by=by)
+    with opened(ledger) as there:
+        flows = Flows(ledger=there)
+        journal = await flows.status(root)
+        if journal is None:
+            raise WaitError(f"nothing is on record of the flow {plain(root)}")
+        step = _whole(journal, wait)
+        await flows.answer(root, step, value, by=by)
     return as_json(journal.waits[step].question)
 
 
 async def _resolve(ledger: str, root: str, step: str, resolution: Again | Known, by: str, why: str) -> str:
-    flows = Flows(ledger=JsonlLedger(ledger))
+    with opened(ledger) as there:
+        return await _resolved(Flows(ledger=there), root, step, resolution, by, why)
+
+
+async def _resolved(flows: Flows, root: str, step: str, resolution: Again | Known, by: str, why: str) -> str:
     journal = await flows.status(root)
     if journal is None:
         raise WaitError(f"nothing is on record of the flow {plain(root)}")
@@ -223,7 +227,7 @@ def _whole(journal: Journal, wait: str) -> str:
     raise WaitError(f"{plain(journal.root)} has no question {plain(wait)}; {there}")
 
 
-def _status(stores: Stores, root: str) -> Status:
+def _status(stores: Inspection, root: str) -> Status:
     check_root(root)
     found = status_of(stores, root)
     if found is None:
@@ -231,7 +235,7 @@ def _status(stores: Stores, root: str) -> Status:
     return found
 
 
-def _list(stores: Stores, whole: bool) -> int:
+def _list(stores: Inspection, whole: bool) -> int:
     """All flows; the exit code is 2 if one of them cannot be read."""
     found, problems = list[Status](), list[FlowError]()
     for root in stores.roots():
@@ -253,13 +257,8 @@ def _list(stores: Stores, whole: bool) -> int:
     return 2 if problems else 0
 
 
-def _on_record(ledger: str) -> Stores:
-    if not ledger:
-        raise click.UsageError("--ledger needs the path of a folder")
-    try:
-        return open_for_reading(ledger)
-    except LedgerUnavailableError as error:
-        raise _unusable(error) from None
+def _on_record(ledger: str) -> Inspection:
+    return looked_into(ledger)
 
 
 def _json(text: str, number: int) -> Any:
@@ -295,7 +294,8 @@ def _refuse(name: str) -> None:
 def _option(context: click.Context, ledger: str) -> str:
     """The option with the ledger, if it was typed."""
     source = context.get_parameter_source("ledger")
-    return f" --ledger {shlex.quote(ledger)}" if source is click.core.ParameterSource.COMMANDLINE else ""
+    shown = shlex.quote(str(address_of(ledger)) if "://" in ledger else ledger)
+    return f" --ledger {shown}" if source is click.core.ParameterSource.COMMANDLINE else ""
 
 
 def _unusable(error: Exception) -> click.UsageError:

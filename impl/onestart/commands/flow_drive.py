@@ -18,7 +18,7 @@ from onestart.flow.flows import Flows
 from onestart.flow.identity import short
 from onestart.flow.journal import Journal
 from onestart.flow.outcome import Outcome
-from onestart.jsonl.ledger import JsonlLedger
+from onestart.ledgers import opened
 from onestart.ports import Clock
 
 NOT_NOW = 75  # EX_TEMPFAIL, as of `onestart run`
@@ -61,14 +61,13 @@ class Drive:
     async def run(self) -> Outcome:
         """Bring the flow as far as it gets. Raises what `Flows.run` raises; UsageError for an id without a record."""
         progress = Progress(Mode.QUIET if self.quiet else mode())
-        flows = Flows(
-            ledger=JsonlLedger(self.typed.ledger), observer=progress, clock=self.clock, lease_seconds=self.lease
-        )
-        try:
-            return await Patience(flows, self.clock, progress).run(self.flow, self.typed.root, self._arguments)
-        finally:
-            progress.close()
-            await flows.aclose()
+        with opened(self.typed.ledger) as ledger:
+            flows = Flows(ledger=ledger, observer=progress, clock=self.clock, lease_seconds=self.lease)
+            try:
+                return await Patience(flows, self.clock, progress).run(self.flow, self.typed.root, self._arguments)
+            finally:
+                progress.close()
+                await flows.aclose()
 
     def _arguments(self, journal: Journal | None) -> Sequence[Any]:
         if self.arguments is not None:

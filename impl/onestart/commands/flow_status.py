@@ -14,7 +14,7 @@ from onestart.commands.wording import counted, plain, summary
 from onestart.flow.driver import lease_of
 from onestart.flow.identity import parse, short
 from onestart.flow.journal import Journal, read
-from onestart.jsonl.stores import Stores
+from onestart.ledgers import Inspection
 from onestart.records import Lease
 
 RUNNING, CUT_OFF = "running", "cut off"
@@ -66,7 +66,7 @@ class Status:
         }
 
 
-def status_of(stores: Stores, root: str) -> Status | None:
+def status_of(stores: Inspection, root: str) -> Status | None:
     """None if nothing is on record. Raises JournalError if what is cannot be read."""
     journal = read(root, stores.steps(root))
     if journal is None:

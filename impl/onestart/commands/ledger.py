@@ -8,12 +8,13 @@ from typing import Any
 import click
 
 from onestart.command import escaped
+from onestart.commands import ledger_care
 from onestart.commands.ledger_flows import rows
+from onestart.commands.options import address_of, looked_into
+from onestart.commands.reading_progress import shown
 from onestart.flow.driver import lease_of
 from onestart.health import Health, Reading
-from onestart.jsonl.ledger import open_for_reading
-from onestart.jsonl.stores import Stores
-from onestart.jsonl.verify import verify as verify_ledger
+from onestart.ledgers import Inspection, verify_ledger
 from onestart.ports import LedgerUnavailableError
 from onestart.records import Approval, Attempt, Lease, Receipt, Session
 
@@ -22,16 +23,16 @@ _DAMAGED = 1
 
 @click.group()
 def ledger() -> None:
-    """Look into a ledger of JSON lines, without changing it."""
+    """Look into a ledger, and after it."""
 
 
 @ledger.command()
-@click.argument("path")
+@click.argument("path", metavar="ADDRESS")
 @click.option("--key", help="Show this key and its task only, or the flow of this id.")
 def show(path: str, key: str | None) -> None:
     """Print what a ledger holds: for each task its lease and its keys, for each key its records; flows' journals."""
+    stores = looked_into(path)
     try:
-        stores = open_for_reading(path)
         blocks = list(_blocks(stores) if key is None else _blocks_of(stores, path, key))
         strays = [str(finding) for finding in stores.stray()]
     except LedgerUnavailableError as error:
@@ -48,14 +49,16 @@ def show(path: str, key: str | None) -> None:
 
 
 @ledger.command()
-@click.argument("path")
+@click.argument("path", metavar="ADDRESS")
 def verify(path: str) -> int:
     """Read every line of a ledger. The exit code is 0 if all is well, 1 if something is damaged or missing."""
     try:
-        reports = verify_ledger(path)
+        with shown() as progress:
+            reports = verify_ledger(address_of(path), progress)
     except LedgerUnavailableError as error:
         raise click.UsageError(str(error)) from None
-    names = ("store", "lines", "intact", "corrupt", "unsupported", "torn", "missing", "backward")
+    names: tuple[str, ...] = ("store", "lines", "intact", "corrupt", "unsupported", "torn", "missing", "backward")
+    names += ("lost",) * any(report.lost for report in reports)
     rows = [tuple(str(getattr(report, name)) for name in names) for report in reports]
     click.echo("\n".join(_aligned([names, *rows])))
     for report in reports:
@@ -66,7 +69,11 @@ def verify(path: str) -> int:
     return _DAMAGED if damage else 0
 
 
-def _blocks(stores: Stores) -> Iterator[list[str]]:
+for _command in (ledger_care.doctor, ledger_care.repair, ledger_care.resolve, ledger_care.copy_command):
+    ledger.add_command(_command)
+
+
+def _blocks(stores: Inspection) -> Iterator[list[str]]:
     roots = list(stores.roots())
     leases = {lease_of(root) for root in roots}
     for task in stores.all_tasks():
@@ -76,7 +83,7 @@ def _blocks(stores: Stores) -> Iterator[list[str]]:
         yield _flow(stores, root)
 
 
-def _blocks_of(stores: Stores, path: str, key: str) -> Iterator[list[str]]:
+def _blocks_of(stores: Inspection, path: str, key: str) -> Iterator[list[str]]:
     """Of a key, or of the flow of this id; there may be both."""
     task = stores.task_of(key)
     if task is not None and task != lease_of(key):
@@ -87,12 +94,12 @@ def _blocks_of(stores: Stores, path: str, key: str) -> Iterator[list[str]]:
         raise click.UsageError(f"{path} has no record of the key {escaped(key)}")
 
 
-def _flow(stores: Stores, root: str) -> list[str]:
+def _flow(stores: Inspection, root: str) -> list[str]:
     lease = _aligned([("lease", *_cells(stores.lease(lease_of(root))))])
     return [f"flow {_plain(root)}", *(f"  {text}" for text in (*lease, *_aligned(list(rows(stores.steps(root))))))]
 
 
-def _task(stores: Stores, task: str, keys: Iterable[str]) -> list[str]:
+def _task(stores: Inspection, task: str, keys: Iterable[str]) -> list[str]:
     lines = [f"task {_plain(task)}"]
     rows = [("lease", *_cells(stores.lease(task)))]
     lines += [f"  {text}" for text in _aligned(rows)]
@@ -102,13 +109,13 @@ def _task(stores: Stores, task: str, keys: Iterable[str]) -> list[str]:
     return lines
 
 
-def _key(stores: Stores, key: str) -> Iterator[tuple[str, ...]]:
+def _key(stores: Inspection, key: str) -> Iterator[tuple[str, ...]]:
     readings: tuple[tuple[str, Reading[Any]], ...] = (
         ("receipt", stores.receipt(key)),
         ("attempt", stores.attempt(key)),
         ("session", stores.session(key)),
         ("approval", stores.approval(key)),
-        ("note", stores.notes(key)),
+        ("note", stores.note(key)),
     )
     for name, reading in readings:
         if reading.exists or name in ("receipt", "attempt", "session"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import signal
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,11 +16,11 @@ from attrs import define, field, frozen
 from onestart.answers import Answer, Outcome, Reason
 from onestart.chain import Chain
 from onestart.command import BadCommandError, Command, escaped
-from onestart.commands.options import check_lease, check_ledger, ledger_option
+from onestart.commands.options import address_of, check_lease, check_ledger, ledger_option
 from onestart.events import nobody
 from onestart.executors import CommandExecutor
 from onestart.health import Finding
-from onestart.jsonl.ledger import JsonlLedger, open_for_reading
+from onestart.ledgers import Address, inspected, opened
 from onestart.ports import CannotTellError, LedgerUnavailableError, Order
 from onestart.sessions import command_on_record
 
@@ -51,6 +50,7 @@ WORDS = {
 @click.option("--actor", default="anybody", help="Who asks.")
 @click.option("--lease", type=float, default=30.0, help="Seconds that a task stays taken when its process dies. [30]")
 @click.option("--log", metavar="FILE", help="Append events to this file, one JSON object a line.")
+@click.option("--launches", metavar="FOLDER", help="Where this machine keeps what it started. [beside the ledger]")
 @click.option("--wait/--no-wait", default=True, help="Wait for the command's end. [wait]")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON, after the command's own output.")
 @click.argument("key")
@@ -61,6 +61,7 @@ def run(
     actor: str,
     lease: float,
     log: str | None,
+    launches: str | None,
     wait: bool,
     as_json: bool,
     key: str,
@@ -74,10 +75,11 @@ def run(
     """
     check_lease(lease)
     command = _command(key, task or key, actor, argv)
-    check_ledger(ledger)
-    _check_program(ledger, command, argv[0])
+    address = address_of(ledger)
+    check_ledger(address)
+    _check_program(address, command, argv[0])
     observer = _event_log(log) if log else None
-    job = Job(ledger, command, wait)
+    job = Job(address, command, wait, _launches(address, launches))
     report = asyncio.run(job.run(lease, observer))
     if observer is not None and observer.failure:
         report.notes.append(f"{log} is incomplete: {observer.failure}")
@@ -136,17 +138,18 @@ class Starter(CommandExecutor):
 class Job:
     """One run of one command."""
 
-    ledger: str
+    ledger: Address
     command: Command
     wait: bool
+    launches: str
 
     async def run(self, lease: float, observer: EventLog | None) -> Report:
-        executor = Starter(f"{self.ledger}/launches", self.command.key)
+        executor = Starter(self.launches, self.command.key)
         executor.take_signals()
-        ledger = JsonlLedger(self.ledger)
-        chain = Chain(ledger=ledger, executor=executor, lease_seconds=lease, observer=observer or nobody)
-        answer = await chain.submit(self.command)
-        report = await (self._first if executor.started else self._again)(chain, executor, answer)
+        with opened(self.ledger) as ledger:
+            chain = Chain(ledger=ledger, executor=executor, lease_seconds=lease, observer=observer or nobody)
+            answer = await chain.submit(self.command)
+            report = await (self._first if executor.started else self._again)(chain, executor, answer)
         if executor.problem:
             report.notes.append(executor.problem)
         return report
@@ -206,6 +209,14 @@ def _command(key: str, task: str, actor: str, argv: Sequence[str]) -> Command:
         raise click.UsageError(f"the current folder cannot be used: {error.strerror}") from None
 
 
+def _launches(address: Address, folder: str | None) -> str:
+    """A ledger that many machines share has no place beside it."""
+    found = folder or address.launches
+    if not found:
+        raise click.UsageError("--launches FOLDER is needed: where this machine keeps what it started")
+    return found
+
+
 def _event_log(path: str) -> EventLog:
     from onestart.eventlog import EventLog
 
@@ -215,15 +226,22 @@ def _event_log(path: str) -> EventLog:
         raise click.UsageError(f"{path} cannot be written: {error.strerror}") from None
 
 
-def _check_program(ledger: str, command: Command, program: str) -> None:
+def _check_program(ledger: Address, command: Command, program: str) -> None:
     """A program that is not there is refused before anything is recorded; a key on record needs none any more."""
-    if shutil.which(program) is None and _on_record(ledger, command.key) is None:
+    if not _executable(program) and _on_record(ledger, command.key) is None:
         raise click.UsageError(f"there is no program {escaped(program)} that can be executed")
 
 
-def _on_record(ledger: str, key: str) -> Command | None:
-    with suppress(LedgerUnavailableError, BadCommandError):
-        return command_on_record(open_for_reading(ledger), key=key).value
+def _executable(program: str) -> bool:
+    """Whether `execvp` finds the program. `shutil.which` would do, and takes longer to import than to answer."""
+    folders = [""] if os.sep in program else os.get_exec_path()
+    paths = (os.path.join(folder, program) for folder in folders)
+    return any(os.path.isfile(path) and os.access(path, os.X_OK) for path in paths)
+
+
+def _on_record(ledger: Address, key: str) -> Command | None:
+    with suppress(LedgerUnavailableError, BadCommandError), inspected(ledger) as view:
+        return command_on_record(view, key=key).value
     return None
 
 

@@ -74,7 +74,7 @@ class Driver:
         def decide(view: View) -> Decision[bool | None]:
             if evidence.lease_damaged(view, self.strand.task):
                 return Decision(None)
-            if not evidence.lease_free(view, self.strand.task, self.outside.clock.now()):
+            if not evidence.lease_free(view, self.strand.task, self.outside.now(view)):
                 return Decision(False)
             lease = leases.acquire(view, strand=self.strand, outside=self.outside)
             self.strand.token = lease.token

@@ -121,7 +121,7 @@ class Flows:
             canonical(resolution.result if isinstance(resolution, Known) else None, "the result")
 
         def decide(view: View) -> Decision[str]:
-            now = self._outside.clock.now()
+            now = self._outside.now(view)
             return resolve(view, root=root, step=step, resolution=resolution, by=by, why=why, now=now)
 
         problem = await self._outside.step(Strand(0, root, lease_of(root)), decide)
@@ -136,8 +136,12 @@ class Flows:
     async def holder(self, root: str) -> Lease | None:
         """The lease of a driver that is at it, or has died so lately that the lease has not run out."""
         check_root(root)
-        lease = await self._outside.ledger.step(lambda view: (None, view.lease(lease_of(root)).newest))
-        return lease if lease is not None and lease.held_at(self._outside.clock.now()) else None
+
+        def look(view: View) -> tuple[None, Lease | None]:
+            lease = view.lease(lease_of(root)).newest
+            return None, lease if lease is not None and lease.held_at(self._outside.now(view)) else None
+
+        return await self._outside.ledger.step(look)
 
     async def aclose(self) -> None:
         """Wait for the submissions that are under way."""

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from onestart.health import Health
 from onestart.jsonl.files import Files
-from onestart.jsonl.lines import (
+from onestart.lines import (
     CORRUPT,
     Line,
     Owner,
@@ -59,7 +59,7 @@ class Journal:
         self._path = f"{folder}/{self.name}"
         self._folder, self._files, self._told, self._durable = folder, files, told, durable
         self._kinds = STORES[store]
-        self._in_doubt = False
+        self._in_doubt = self.uncommitted = False
         self._now = 0
         self.forget()
 
@@ -243,30 +243,32 @@ class Journal:
         raw = self._files.read(self._path, entry.offset, entry.length)
         line = decode(raw[:-1])
         known = raw[-1:] == b"\n" and entry.health is Health.INTACT and line.seq == entry.seq and line.place == where
-        return line if known or line.health is not Health.INTACT else CORRUPT
+        return line if known or not (line.lost or line.health is Health.INTACT) else CORRUPT
 
     def append(self, record: Record, refs: Mapping[str, int], furthest: int) -> None:
-        """Put a record at the end, durable when this returns. furthest: number of the last record known elsewhere.
+        """Put a record at the end, durable after `commit`. furthest: number of the last record known elsewhere.
 
         After an error nobody knows what is in the file, and every later use of this journal is refused.
         """
         seq = max(self.last_seq + len(self.pending), furthest) + 1
         raw = encode(record, seq, self._prev if seq == self.last_seq + 1 else None, refs)
-        files, path = self._files, self._path
-        self._in_doubt = True
+        self._in_doubt = self.uncommitted = True
         if self._tail or self._unended:
             self._seal()
-        files.append(path, raw)
-        files.sync(path)
-        if self._identity is None:
-            files.sync_folder(self._folder)
-            self._identity = files.identity(path)
-        self._in_doubt = False
+        self._files.append(self._path, raw)
         line = Line(Health.INTACT, seq, record.kind, record.key, record.task)
         self._add(line, raw[:-1], self._offset, Health.INTACT)
         self._offset += len(raw)
         self._size = self._offset
         self._newlines += 1
+
+    def commit(self) -> None:
+        """Make durable what was appended."""
+        self._files.sync(self._path)
+        if self._identity is None:
+            self._files.sync_folder(self._folder)
+            self._identity = self._files.identity(self._path)
+        self._in_doubt = self.uncommitted = False
 
     def _seal(self) -> None:
         """End what has no newline, in a way that it is never taken for a record."""

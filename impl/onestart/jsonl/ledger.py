@@ -2,86 +2,84 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable, Hashable
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
 
+from onestart.group_commit import Decide, GroupCommit, Run, Step, Take
 from onestart.jsonl.files import Files, LocalFiles
+from onestart.jsonl.generations import MARKER, in_force, names
 from onestart.jsonl.stores import Stores
-from onestart.ports import LedgerUnavailableError, View
+from onestart.ports import LedgerUnavailableError, NotALedgerError, View
 from onestart.records import Record
 
 T = TypeVar("T")
 
-MARKER = "ledger.json"
 LOCK = "lock"
 _FORMAT, _VERSION = "onestart-ledger", 1
-_MARK = json.dumps({"format": _FORMAT, "version": _VERSION}, separators=(",", ":")).encode() + b"\n"
-
-
-class NotALedgerError(LedgerUnavailableError):
-    """The folder is no ledger that this program knows; nothing in it was touched."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__("ledger", reason)
-
-
-class Run(Protocol):
-    """How a step is run: somewhere, once, and to its end, whoever stops waiting for it."""
-
-    def __call__(self, function: Callable[[], T], /) -> Awaitable[T]: ...
-
-
-async def in_thread(function: Callable[[], T]) -> T:
-    """Run the function in a thread. If the waiting task is cancelled, the function ends before the task does."""
-    future = asyncio.get_running_loop().run_in_executor(None, function)
-    cancelled: asyncio.CancelledError | None = None
-    while not future.done():
-        try:
-            await asyncio.wait((future,))
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        future.exception()  # looked at, so that nobody is told of it
-        raise cancelled
-    return future.result()
+MARK = json.dumps({"format": _FORMAT, "version": _VERSION}, separators=(",", ":")).encode() + b"\n"
 
 
 class JsonlLedger:
     """A `Ledger` in a folder, shared by any number of processes of one machine.
 
-    A missing or empty folder becomes a ledger at the first step. A step is made durable by one fsync of one file. After
-    a failed write every step raises LedgerUnavailableError: what the file holds is unknown until it is opened anew.
+    A missing or empty folder becomes a ledger at the first step. A step is made durable by one fsync of one file, which
+    steps that come meanwhile share if they write to the same one. After a failed write every step raises
+    LedgerUnavailableError: what the file holds is unknown until it is opened anew.
 
-    files: the file system, LocalFiles if None. run: how a step is run, in a thread if not given.
+    files: the file system, LocalFiles if None. run: how a step is run, each alone; together and in threads if None.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, files: Files | None = None, run: Run = in_thread) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, files: Files | None = None, run: Run | None = None) -> None:
         self._path = os.fspath(path)
         self._files: Files = LocalFiles() if files is None else files
         self._run = run
         self._lock = f"{self._path}/{LOCK}"
         self._marker = f"{self._path}/{MARKER}"
         self._marked: Hashable | None = None
+        self._folder = self._path
+        self._generations: list[str] = []
         self._stores = Stores(self._path, self._files)
+        self._group = GroupCommit(self._carry_out)
 
     async def step(self, decide: Callable[[View], tuple[Record | None, T]]) -> T:
         """See `Ledger.step`. Raises NotALedgerError if the folder holds something else."""
-        return await self._run(lambda: self._step(decide))
+        if self._run is None:
+            return await self._group.step(decide)
+        return await self._run(lambda: self._alone(decide))
 
-    def _step(self, decide: Callable[[View], tuple[Record | None, T]]) -> T:
-        stores = self._stores
-        if self._marked is None:
-            self._prepare()
-        with _Held(self._files, self._lock):
-            self._open()
-            stores.refresh()
-            record, answer = decide(stores)
+    def _alone(self, decide: Decide[T]) -> T:
+        step = Step(decide)
+        self._carry_out(lambda: [step])
+        return step.result()
+
+    def _carry_out(self, take: Take) -> None:
+        steps: list[Step[Any]] = []
+        try:
+            if self._marked is None:
+                self._prepare()
+            with Held(self._files, self._lock):
+                steps = take()
+                self._open()
+                self._stores.refresh()
+                self._together(steps)
+        except LedgerUnavailableError as error:
+            for step in steps or take():
+                if step.under_way:
+                    step.failed(error)
+
+    def _together(self, steps: list[Step[Any]]) -> None:
+        """Each decides on what those before it have appended; none is done before that is durable."""
+        stores, decided = self._stores, list[Step[Any]]()
+        for step in steps:
+            record = step.decide(stores)
             if record is not None:
+                if stores.open_elsewhere(record):
+                    _commit(stores, decided)
                 stores.append(record)
-        return answer
+            decided.append(step)
+        _commit(stores, decided)
 
     def _prepare(self) -> None:
         """Make the folder, unless something else is there already."""
@@ -99,22 +97,40 @@ class JsonlLedger:
                 self._marked = self._files.identity(self._marker)
             elif self._files.identity(self._marker) != self._marked:
                 raise NotALedgerError(f"{self._path} was removed or replaced while it was open; open it anew")
+            self._turn_to_newest()
         except OSError as error:
             raise LedgerUnavailableError("ledger", error.strerror or str(error)) from error
+
+    def _turn_to_newest(self) -> None:
+        """A repair may have put a new generation in force. One that is not finished by now never will be."""
+        found = self._files.list(self._path)
+        generations = names(found)
+        if generations != self._generations:
+            self._generations = generations
+            folder = in_force(self._files, self._path, found, MARK)
+            if folder != self._folder:
+                self._folder, self._stores = folder, Stores(folder, self._files)
 
     def _mark(self, found: bytes | None) -> None:
         """found: what the marker holds, None if there is none. All names are made durable, whoever made them."""
         files = self._files
         if found is None:
-            files.write_new(self._marker, _MARK)
-        elif len(found) < len(_MARK) and _MARK.startswith(found):
-            files.append(self._marker, _MARK[len(found) :])
+            files.write_new(self._marker, MARK)
+        elif len(found) < len(MARK) and MARK.startswith(found):
+            files.append(self._marker, MARK[len(found) :])
         files.sync(self._marker)
         files.sync_folder(self._path)
         files.sync_folder(os.path.dirname(self._path.rstrip("/")) or ("/" if self._path.startswith("/") else "."))
 
 
-class _Held:
+def _commit(stores: Stores, decided: list[Step[Any]]) -> None:
+    stores.commit()
+    for step in decided:
+        step.done()
+    decided.clear()
+
+
+class Held:
     """The ledger's lock, with its own errors told from those of what is done under it."""
 
     __slots__ = ("_lock",)
@@ -141,9 +157,14 @@ def open_for_reading(path: str | os.PathLike[str], files: Files | None = None) -
     folder = os.fspath(path)
     if inspect(files, folder) is None:
         raise NotALedgerError(f"{folder} holds no ledger")
-    stores = Stores(folder, files, durable=False)
+    stores = Stores(current(files, folder), files, durable=False)
     stores.look()
     return stores
+
+
+def current(files: Files, path: str) -> str:
+    """The folder of the generation that is in force."""
+    return in_force(files, path, files.list(path), MARK)
 
 
 def inspect(files: Files, path: str) -> bytes | None:
@@ -152,17 +173,19 @@ def inspect(files: Files, path: str) -> bytes | None:
     Raises NotALedgerError if it is neither, LedgerUnavailableError if that cannot be seen.
     """
     try:
-        names = set(files.list(path))
-        found = files.read(f"{path}/{MARKER}", 0, 1 << 12) if MARKER in names else None
+        there = set(files.list(path))
+        found = files.read(f"{path}/{MARKER}", 0, 1 << 12) if MARKER in there else None
     except NotADirectoryError:
         raise NotALedgerError(f"{path} is no folder") from None
     except OSError as error:
         raise LedgerUnavailableError("ledger", error.strerror or str(error)) from error
+    if found is not None and in_force(files, path, list(there), MARK) != path:
+        return MARK
     if found is None:
-        if names <= {LOCK}:
+        if there <= {LOCK}:
             return None
         raise NotALedgerError(f"{path} holds other things and no {MARKER}; choose a folder that is missing or empty")
-    if found != _MARK and not (_MARK.startswith(found) and names <= {LOCK, MARKER}):
+    if found != MARK and not (MARK.startswith(found) and there <= {LOCK, MARKER}):
         _check(found, f"{path}/{MARKER}")
     return found
 

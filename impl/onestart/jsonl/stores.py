@@ -8,8 +8,8 @@ from typing import Any
 from onestart.health import Finding, Health, Reading
 from onestart.jsonl.files import Files
 from onestart.jsonl.journal import Entry, Journal
-from onestart.jsonl.lines import Owner, Place, place
-from onestart.records import KINDS, STORES, Approval, Attempt, Lease, Receipt, Record, Session, Step, store_of
+from onestart.lines import Owner, Place, place
+from onestart.records import KINDS, STORES, Approval, Attempt, Lease, Note, Receipt, Record, Session, Step, store_of
 
 _NOTHING: Reading[Any] = Reading((), 0, Health.ABSENT)
 _NO_NUMBERS: frozenset[int] = frozenset()
@@ -92,7 +92,7 @@ class Stores:
         self._unmet = {where: seqs for where, seqs in missing.items() if seqs}
 
     def append(self, record: Record) -> None:
-        """Record it, durable when this returns. Raises LedgerUnavailableError; it may then be there or not."""
+        """Record it, durable after `commit`. Raises LedgerUnavailableError; it may then be there or not."""
         self._readings.clear()
         journal = self._of[record.kind]
         try:
@@ -100,6 +100,24 @@ class Stores:
         except OSError as error:
             raise journal.unavailable(error) from error
         self._fresh.clear()  # what was written just now refers to what is known already
+
+    def open_elsewhere(self, record: Record) -> bool:
+        """Whether another store than this record's has something that is not durable yet.
+
+        Stores are made durable one after the other, in the order of the records: else a crash could keep a record and
+        lose an earlier one in another store, that the later one has seen.
+        """
+        journal = self._of[record.kind]
+        return any(other.uncommitted for other in self.journals.values() if other is not journal)
+
+    def commit(self) -> None:
+        """Make what was appended durable. Raises LedgerUnavailableError."""
+        for journal in self.journals.values():
+            if journal.uncommitted:
+                try:
+                    journal.commit()
+                except OSError as error:
+                    raise journal.unavailable(error) from error
 
     def _refs(self, record: Record) -> dict[str, int]:
         kind, refs = record.kind, {}
@@ -114,6 +132,10 @@ class Stores:
             if newest:
                 refs[other] = newest
         return refs
+
+    @property
+    def now(self) -> None:
+        return None
 
     @property
     def order(self) -> int:
@@ -138,13 +160,8 @@ class Stores:
     def steps(self, root: str) -> Reading[Step]:
         return self._reading(("step", root))
 
-    def notes(self, key: str) -> Reading[Any]:
-        """The notes of a key's intents."""
+    def note(self, key: str) -> Reading[Note]:
         return self._reading(("note", key))
-
-    def noted(self, key: str) -> bool:
-        where = ("note", key)
-        return where in self._of["note"].entries or where in self._unmet
 
     def task_of(self, key: str) -> str | None:
         return self._task_of.get(key)
@@ -187,6 +204,11 @@ class Stores:
         if health is not Health.INTACT and most and count > most:
             health, records = _read(journal, where, entries)
         return Reading(records, count, health, journal.name + entries[-1].where)
+
+    def entries(self, where: Place) -> list[Entry]:
+        """Where the records of a place are, those included that other stores have seen and that are gone."""
+        journal = self._of[where[0]]
+        return self._with_lost(journal, where, journal.entries.get(where, []))
 
     def _with_lost(self, journal: Journal, where: Place, entries: list[Entry]) -> list[Entry]:
         """The entries and, for each record that is only known from other stores, what is in its place."""

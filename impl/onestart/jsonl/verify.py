@@ -6,61 +6,43 @@ import os
 from collections import Counter
 from heapq import nsmallest
 
-from attrs import frozen
-
 from onestart.command import escaped
 from onestart.health import Health
 from onestart.jsonl.files import Files
 from onestart.jsonl.journal import Entry, Journal
 from onestart.jsonl.ledger import open_for_reading
 from onestart.jsonl.stores import Stores
+from onestart.verification import MOST, Progress, StoreReport, silent
 
-_MOST = 10
-
-
-@frozen
-class StoreReport:
-    """What one store holds.
-
-    lines: of records, legible or not. torn: writes that were cut off and never acknowledged, which is no damage.
-    missing: records that are gone, by the numbers of those around them or by what other stores had seen. backward:
-    lines whose number is not above the one before. findings: the first few, with their place.
-    """
-
-    store: str
-    lines: int
-    intact: int
-    corrupt: int
-    unsupported: int
-    torn: int
-    missing: int
-    backward: int
-    findings: tuple[str, ...]
-
-    @property
-    def damage(self) -> int:
-        """How many things are wrong; 0 if all is well."""
-        return self.corrupt + self.unsupported + self.missing + self.backward
+_EVERY = 1000
 
 
-def verify(path: str | os.PathLike[str], files: Files | None = None) -> tuple[StoreReport, ...]:
+def verify(
+    path: str | os.PathLike[str], files: Files | None = None, *, progress: Progress = silent
+) -> tuple[StoreReport, ...]:
     """Read every line of the ledger and report on each store. Changes nothing and waits for nobody.
 
     Keeps where the lines are, but no record. Raises NotALedgerError if there is no ledger, LedgerUnavailableError if it
     cannot be read.
     """
     stores = open_for_reading(path, files)
-    return tuple(_report(stores, journal) for journal in stores.journals.values())
+    return tuple(_report(stores, journal, progress) for journal in stores.journals.values())
 
 
-def _report(stores: Stores, journal: Journal) -> StoreReport:
+def _report(stores: Stores, journal: Journal, progress: Progress) -> StoreReport:
     seen: Counter[Health] = Counter()
     found: list[tuple[int, str]] = []
-    gone = 0
+    gone = lost = 0
     for where, entries in journal.entries.items():
         for entry in entries:
+            if seen.total() % _EVERY == 0:
+                progress(journal.store, seen.total(), journal.count)
             if entry.length:
-                health = journal.read(entry, where).health
+                line = journal.read(entry, where)
+                health = line.health
+                if line.lost:
+                    lost += 1
+                    continue
                 seen[health] += 1
             else:
                 health = Health.CORRUPT
@@ -72,8 +54,8 @@ def _report(stores: Stores, journal: Journal) -> StoreReport:
         found = _first(found, entry, f"{journal.name}{entry.where}: {_said(entry.health)}, whose it is cannot be told")
     texts = [text for _, text in found]
     texts += [f"{journal.name}: records {first} to {last} are missing" for first, last in journal.gaps]
-    lost = [(where, seq) for where, seqs in stores.lost(journal.store) for seq in sorted(seqs)]
-    texts += [f"{journal.name}: record {seq} is missing, {_whose(where)}, seen by other stores" for where, seq in lost]
+    unmet = [(where, seq) for where, seqs in stores.lost(journal.store) for seq in sorted(seqs)]
+    texts += [f"{journal.name}: record {seq} is missing, {_whose(where)}, seen by other stores" for where, seq in unmet]
     if journal.backward:
         texts.append(f"{journal.name}: {journal.backward} lines have a number that is not above the one before")
     return StoreReport(
@@ -83,9 +65,10 @@ def _report(stores: Stores, journal: Journal) -> StoreReport:
         corrupt=seen[Health.CORRUPT],
         unsupported=seen[Health.UNSUPPORTED_VERSION],
         torn=journal.torn + journal.open_tail,
-        missing=gone + _absent(journal, {seq for _, seq in lost}),
+        missing=gone + _absent(journal, {seq for _, seq in unmet}),
         backward=journal.backward,
-        findings=tuple(texts[:_MOST]),
+        lost=lost,
+        findings=tuple(texts[:MOST]),
     )
 
 
@@ -97,7 +80,7 @@ def _absent(journal: Journal, lost: set[int]) -> int:
 
 
 def _first(found: list[tuple[int, str]], entry: Entry, text: str) -> list[tuple[int, str]]:
-    return nsmallest(_MOST, [*found, (entry.number, text)])
+    return nsmallest(MOST, [*found, (entry.number, text)])
 
 
 def _said(health: Health) -> str:

@@ -8,6 +8,9 @@ other kind, of the same key (leases: task), when this one was written. sum: BLAK
 
 A write that was cut off is sealed with `\\x18torn:<bytes>` when the next record is appended: it was never acknowledged,
 so it is no record, and must not be read as one later. No JSON that is written here has that character.
+
+A repair puts a line with `null` for its body in the place of a record that cannot be read: nobody knows what it said,
+and everybody knows that it was there. It reads as damaged for good.
 """
 
 from __future__ import annotations
@@ -52,7 +55,8 @@ _CACHED_LENGTH = 1 << 14
 class Line:
     """What a line's bytes show. seq is 0, and kind, key and task are empty, if its head is illegible.
 
-    body: where its body begins. record: the record of an intact line, if it was asked for.
+    body: where its body begins. record: the record of an intact line, if it was asked for. lost: it is what a repair
+    has put in the place of a record.
     """
 
     health: Health
@@ -64,6 +68,7 @@ class Line:
     refs: Mapping[str, int] = {}
     body: int = 0
     record: Record | None = None
+    lost: bool = False
 
     @property
     def owner(self) -> Owner:
@@ -87,11 +92,20 @@ _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 def encode(record: Record, seq: int, prev: Owner | None, refs: Mapping[str, int]) -> bytes:
     """The line of a record, with the newline that ends it. Raises ValueError if the record has what JSON has not."""
-    kind, key, task = quoted(record.kind), quoted(record.key), quoted(record.task)
+    return _encoded((record.kind, record.key, record.task), seq, prev, refs, _encode(to_body(record)))
+
+
+def encode_lost(owner: Owner, seq: int, prev: Owner | None) -> bytes:
+    """The line that stands in the place of a record that cannot be read."""
+    return _encoded(owner, seq, prev, {}, "null")
+
+
+def _encoded(owner: Owner, seq: int, prev: Owner | None, refs: Mapping[str, int], body: str) -> bytes:
+    kind, key, task = map(quoted, owner)
     before = "null" if prev is None else f"[{quoted(prev[0])},{quoted(prev[1])},{quoted(prev[2])}]"
     head = f'["onestart",{VERSION},{seq},{kind},{key},{task},{before},'
     known = ",".join([f'"{other}":{number}' for other, number in refs.items()])
-    text = f'{head}"{crc32(head.encode()):08x}",{{{known}}},{_encode(to_body(record))},'.encode()
+    text = f'{head}"{crc32(head.encode()):08x}",{{{known}}},{body},'.encode()
     return b'%b"%b"]\n' % (text, _sum(text))
 
 
@@ -210,9 +224,11 @@ def _decode(raw: bytes) -> Line:
     line = outline(raw)
     if line.health is not Health.INTACT:
         return line
-    record = _record(line.kind, raw[line.body : -_SUM_LENGTH - 1])
+    body = raw[line.body : -_SUM_LENGTH - 1]
+    record = _record(line.kind, body)
     if record is None or (record.kind, record.key, record.task) != line.owner:
-        return Line(Health.CORRUPT, line.seq, line.kind, line.key, line.task, line.prev)
+        lost = body == b"null"
+        return Line(Health.CORRUPT, line.seq, line.kind, line.key, line.task, line.prev, lost=lost)
     return Line(Health.INTACT, line.seq, line.kind, line.key, line.task, line.prev, line.refs, line.body, record)
 
 

@@ -1,0 +1,165 @@
+"""Group commit: steps that come while others are made durable wait, and share the next fsync or transaction.
+
+A step is acknowledged when what it recorded, and what it had read of others in its group, is durable: never before.
+Source: D. J. DeWitt et al., Implementation techniques for main memory database systems, SIGMOD 1984.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
+
+from onestart.ports import LedgerUnavailableError, View
+from onestart.records import Record
+
+T = TypeVar("T")
+
+Decide: TypeAlias = Callable[[View], tuple[Record | None, T]]
+
+_NOT_CARRIED_OUT = LedgerUnavailableError("ledger", "the step was not carried out")
+MOST = 256  # steps in a group: enough to hide a sync, few enough that the first of them does not wait for long
+
+
+class Run(Protocol):
+    """How work is run: somewhere, once, and to its end, whoever stops waiting for it."""
+
+    def __call__(self, function: Callable[[], T], /) -> Awaitable[T]: ...
+
+
+async def in_thread(function: Callable[[], T]) -> T:
+    """Run the function in a thread. If the waiting task is cancelled, the function ends before the task does."""
+    future = asyncio.get_running_loop().run_in_executor(None, function)
+    cancelled = await _patiently(future)
+    if cancelled is not None:
+        future.exception()  # looked at, so that nobody is told of it
+        raise cancelled
+    return future.result()
+
+
+async def _patiently(future: asyncio.Future[Any]) -> asyncio.CancelledError | None:
+    """Wait until it is done; returns the cancellation that came meanwhile."""
+    cancelled: asyncio.CancelledError | None = None
+    while not future.done():
+        try:
+            await asyncio.wait((future,))
+        except asyncio.CancelledError as error:
+            cancelled = error
+    return cancelled
+
+
+class Step(Generic[T]):
+    """One step of a ledger, on its way. Whoever carries it out calls decide once, then done or failed."""
+
+    __slots__ = ("_answer", "_decide", "_error", "_mistake", "turn")
+
+    def __init__(self, decide: Decide[T]) -> None:
+        self._decide = decide
+        self._answer: T | None = None
+        self._mistake: Exception | None = None
+        self._error: Exception | None = _NOT_CARRIED_OUT
+        self.turn: asyncio.Future[None] | None = None
+
+    def decide(self, view: View) -> Record | None:
+        """The record to append. What deciding raises is for this step alone, which then appends nothing."""
+        try:
+            record, self._answer = self._decide(view)
+        except Exception as error:
+            self._mistake = error
+            return None
+        return record
+
+    @property
+    def under_way(self) -> bool:
+        """Whether it is neither done nor failed."""
+        return self._error is _NOT_CARRIED_OUT
+
+    def done(self) -> None:
+        """All that it recorded and relied on is durable."""
+        self._error = None
+
+    def failed(self, error: Exception) -> None:
+        """Nobody knows whether it is durable, or nothing could be done at all."""
+        self._error = error
+
+    def result(self) -> T:
+        """What was decided, or why it could not be."""
+        error = self._error or self._mistake
+        if error is not None:
+            raise error
+        return cast(T, self._answer)
+
+
+Take: TypeAlias = Callable[[], list[Step[Any]]]
+
+
+class GroupCommit:
+    """The queue before a ledger, for the tasks of one event loop. A step that finds it empty waits for nobody.
+
+    carry_out: gets the ledger's lock, takes the steps that have come by then, and carries them out, in a thread.
+    """
+
+    def __init__(self, carry_out: Callable[[Take], None]) -> None:
+        self._carry_out = carry_out
+        self._waiting: deque[Step[Any]] = deque()
+        self._led = False
+
+    async def step(self, decide: Decide[T]) -> T:
+        """See `Ledger.step`."""
+        step = Step(decide)
+        self._waiting.append(step)
+        if self._led:
+            step.turn = asyncio.get_running_loop().create_future()
+            cancelled = await self._turn(step, step.turn)
+            if cancelled is not None:
+                raise cancelled
+        if step in self._waiting:
+            await self._lead()
+        return step.result()
+
+    async def _turn(self, step: Step[Any], turn: asyncio.Future[None]) -> asyncio.CancelledError | None:
+        """Wait until the step is carried out, or is to lead. One that is cancelled before it is taken never happens."""
+        try:
+            await asyncio.wait((turn,))
+        except asyncio.CancelledError as error:
+            if not turn.done() and self._withdrawn(step):
+                return error
+            await _patiently(turn)
+            if step in self._waiting:
+                self._waiting.remove(step)
+                self._hand_over()
+            return error
+        return None
+
+    def _withdrawn(self, step: Step[Any]) -> bool:
+        try:
+            self._waiting.remove(step)
+        except ValueError:
+            return False
+        return True
+
+    async def _lead(self) -> None:
+        self._led = True
+        taken: list[Step[Any]] = []
+
+        def take() -> list[Step[Any]]:
+            while self._waiting and len(taken) < MOST:
+                taken.append(self._waiting.popleft())
+            return taken
+
+        try:
+            await in_thread(lambda: self._carry_out(take))
+        finally:
+            for step in taken:
+                if step.turn is not None and not step.turn.done():
+                    step.turn.set_result(None)
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Let the first of those that have come meanwhile lead."""
+        self._led = bool(self._waiting)
+        for step in self._waiting:
+            if step.turn is not None:
+                step.turn.set_result(None)
+                return

@@ -1,0 +1,191 @@
+"""A view of rows: what each store shows of a key, judged by what the others had seen of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from onestart.health import Finding, Health, Reading
+from onestart.lines import Place, place
+from onestart.records import KINDS, Approval, Attempt, Lease, Note, Receipt, Record, Session, Step, store_of
+from onestart.sql.rows import Row, Rows, read, row_of
+
+_NOTHING: Reading[Any] = Reading((), 0, Health.ABSENT)
+_MOST_LEASES = 32
+_AT_ONCE = 100
+_BY_KEY = tuple(kind for kind in KINDS if kind not in ("lease", "step"))
+
+
+class _Known(NamedTuple):
+    """The rows of a key, and for each kind the number of the newest record that any of them has seen."""
+
+    rows: dict[str, list[Row]]
+    seen: dict[str, int]
+    task: str | None
+
+
+class RowsView:
+    """A `View` of one moment. Remembers what it has read until it is told that another step begins.
+
+    A record that others have seen, and that is not there, reads as damaged. An attempt record that is gone reads as
+    absent instead, and is reported as damage that may be anybody's.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self.forget()
+
+    def forget(self) -> None:
+        """Another step begins, or a record was added."""
+        self._known: dict[str, _Known] = {}
+        self._readings: dict[Place, Reading[Any]] = {}
+
+    @property
+    def order(self) -> int:
+        return self._rows.order
+
+    @property
+    def now(self) -> float | None:
+        return self._rows.now
+
+    def receipt(self, key: str) -> Reading[Receipt]:
+        return self._of_key("receipt", key)
+
+    def attempt(self, key: str) -> Reading[Attempt]:
+        return self._of_key("attempt", key)
+
+    def session(self, key: str) -> Reading[Session]:
+        return self._of_key("session", key)
+
+    def approval(self, key: str) -> Reading[Approval]:
+        return self._of_key("approval", key)
+
+    def note(self, key: str) -> Reading[Note]:
+        return self._of_key("note", key)
+
+    def lease(self, task: str) -> Reading[Lease]:
+        """All that is known of a task's lease; of more than 32 records the newest ones, while the newest is intact."""
+        where = ("lease", task)
+        if where not in self._readings:
+            seen = self._rows.lease_seen(task)
+            reading = self._reading(where, self._rows.of_place(where, _MOST_LEASES), seen)
+            if reading.health.degraded and reading.count > _MOST_LEASES:
+                reading = self._reading(where, self._rows.of_place(where), seen)
+            self._readings[where] = reading
+        return self._readings[where]
+
+    def steps(self, root: str) -> Reading[Step]:
+        where = ("step", root)
+        if where not in self._readings:
+            self._readings[where] = self._reading(where, self._rows.of_place(where), self._of(root).seen.get("step", 0))
+        return self._readings[where]
+
+    def task_of(self, key: str) -> str | None:
+        return self._of(key).task
+
+    def keys(self, task: str) -> Iterable[str]:
+        found = iter(self._rows.keys_of(task))
+        while some := list(islice(found, _AT_ONCE)):
+            self._load([key for key in some if key not in self._known])
+            yield from some
+
+    def all_keys(self) -> Iterable[str]:
+        return self._rows.all_keys()
+
+    def all_tasks(self) -> Iterable[str]:
+        """Every task with a record."""
+        return self._rows.all_tasks()
+
+    def roots(self) -> Iterable[str]:
+        """Every flow with a record."""
+        return self._rows.roots()
+
+    def stray(self) -> tuple[Finding, ...]:
+        return tuple(finding for key, known in self._known.items() for finding in _lost_attempts(key, known))
+
+    def append(self, record: Record) -> None:
+        """Record it, durable with the transaction."""
+        where = place(record.kind, record.key, record.task)
+        refs = {other: n for other in KINDS if other != record.kind and (n := self._newest(other, record))}
+        n = self._count(where) + 1
+        self._rows.insert(row_of(record, order=self._rows.order + 1, n=n, refs=refs))
+        self.forget()
+
+    def _newest(self, kind: str, record: Record) -> int:
+        """The number of the newest record of another kind that concerns the same key, or task."""
+        if kind == "attempt":  # one that is lost is not spoken of again
+            rows = self._of(record.key).rows.get(kind)
+            return rows[-1].n if rows else 0
+        return self._count(place(kind, record.key, record.task))
+
+    def _count(self, where: Place) -> int:
+        """How many records there are, legible or not, lost ones too."""
+        kind, name = where
+        if kind == "lease":
+            return self.lease(name).count
+        known = self._of(name)
+        rows = known.rows.get(kind)
+        return max(rows[-1].n if rows else 0, known.seen.get(kind, 0))
+
+    def _of(self, key: str) -> _Known:
+        if key not in self._known:
+            self._load([key])
+        return self._known[key]
+
+    def _load(self, keys: Sequence[str]) -> None:
+        found: dict[str, list[Row]] = {key: [] for key in keys}
+        if keys:
+            for row in self._rows.of_keys(keys):
+                found[row.key if row.kind == "lease" else row.name].append(row)
+        self._known |= {key: _known(rows) for key, rows in found.items()}
+
+    def _of_key(self, kind: str, key: str) -> Reading[Any]:
+        where = (kind, key)
+        if where not in self._readings:
+            known = self._of(key)
+            seen = 0 if kind == "attempt" else known.seen.get(kind, 0)
+            self._readings[where] = self._reading(where, known.rows.get(kind, []), seen)
+        return self._readings[where]
+
+    def _reading(self, where: Place, rows: Sequence[Row], seen: int) -> Reading[Any]:
+        """seen: the number of the newest record that others have seen."""
+        if not rows and not seen:
+            return _NOTHING
+        records, health, last = [], Health.CORRUPT, 0
+        for row in rows:
+            line = read(row)
+            health, last = line.health, row.n
+            if line.record is not None:
+                records.append(line.record)
+        count = max(last, seen)
+        if seen > last:
+            return Reading(tuple(records), count, Health.CORRUPT, f"{_spot(*where, seen)}, missing")
+        return Reading(tuple(records), count, health, _spot(*where, last))
+
+
+def _known(rows: Iterable[Row]) -> _Known:
+    of_kind: dict[str, list[Row]] = {}
+    seen: dict[str, int] = {}
+    task: str | None = None
+    for row in rows:
+        of_kind.setdefault(row.kind, []).append(row)
+        if row.kind != "step" and task is None:
+            task = row.task
+        line = read(row)
+        if line.health is Health.INTACT:
+            for kind, n in line.refs.items():
+                seen[kind] = max(seen.get(kind, 0), n)
+    return _Known(of_kind, seen, task)
+
+
+def _lost_attempts(key: str, known: _Known) -> Iterator[Finding]:
+    rows, seen = known.rows.get("attempt"), known.seen.get("attempt", 0)
+    if seen > (rows[-1].n if rows else 0):
+        yield Finding("attempts", Health.CORRUPT, f"{_spot('attempt', key, seen)}, missing", concerns=False)
+
+
+def _spot(kind: str, name: str, n: int) -> str:
+    """Where a row is, for a person: the store, and the record's number among those of its kind and name."""
+    shown = name if name.isprintable() else ascii(name)[1:-1]
+    return f"{store_of(kind)}:{kind} {n} of {shown}"
