@@ -160,3 +160,22 @@ def test_a_watermark_counts_what_is_on_record() -> None:
     assert [e.body["after_step"] for e in world.journal() if e.what == "verdict"] == [5]
     assert world.objection is not None
     assert world.objection.protections == ("watermark-of-admitted",)
+
+
+def test_a_watermark_counts_what_an_earlier_attempt_has_recorded() -> None:
+    """Also a call that only went on record with another one, and a hook that is under way again."""
+    hook = Call("hook", "hook", body=())
+    plan = Plan(Program((Saved(Call("llm", "e"), (hook,)), B)), stops=(Stop("index hook"),), version=2)
+    world = play(plan, followed=True)
+    assert world.objection is None, world.objection
+    assert [e.body["after_step"] for e in world.journal() if e.what == "verdict"] == [2]
+
+
+def test_a_watermark_counts_a_dispatch_by_its_child() -> None:
+    """A child flow that is under way holds its dispatch's ordinal as soon as it has a record."""
+    hook = Call("hook", "hook", body=(Call("run", "a"),))
+    program = Program((Fan("gather", ((hook,), (Call("helper", "c"), CHILD))),))
+    plan = Plan(program, ((1, 0),), (Stop("verdict hook"),), version=2)
+    world = play(plan, followed=True)
+    assert world.objection is None, world.objection
+    assert [e.body["after_step"] for e in world.journal() if e.what == "verdict"] == [4]

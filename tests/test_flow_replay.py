@@ -45,6 +45,7 @@ WHERE: dict[str, str | tuple[Program, int]] = {
     "latch-at-declaration": "serial",
     "latch-at-start": (THREE, 1),
     "latch-at-slot": "waits",
+    "slots-limited": "slots",
     "latch-in-children": (CHILD, 1),
     "latch-on-activities": "serial",
     "latch-on-conflict": "serial",

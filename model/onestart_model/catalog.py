@@ -128,6 +128,12 @@ CATALOG = (
                 crashes=0,
             ),
             _of_program(
+                "slots",
+                "version 2, two commands whose worker has one slot",
+                program(["run a single"], ["run b single"], last=["marker"], version=2),
+                crashes=2,
+            ),
+            _of_program(
                 "serial",
                 "version 2, branches of a command and a model call in either order",
                 program(["run a", "llm a"], ["llm b", "run b"], version=2),

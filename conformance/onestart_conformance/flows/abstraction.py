@@ -242,6 +242,7 @@ class Abstraction:
             "part_of": tuple(self.calls.get(made.part_of) for made in self.made),
             "unlike": tuple(map(self._is_unlike, self.made)),
             "again": tuple(again for _ in self.made),
+            "single": tuple(self.plan.slots == 1 and made.placed.call.kind in EFFECTS for made in self.made),
             "own": self.own,
             "ordinal": tuple(x in self.ordinals for x in ids),
             "below": tuple(x < y for x in ids for y in ids),

@@ -221,6 +221,7 @@ class Scene:
     def _worker(self, lead: Lead, kind: str) -> Worker:
         of_kind = [c for c, made in enumerate(self.program.made) if made.placed.call.kind in (kind, "dispatch")]
         again = any(self.program.start.read("again", c) for c in of_kind)
+        single = any(self.program.start.read("single", c) for c in of_kind)
         in_flight: InFlight = "again" if again else "ask"
 
         async def carry_out(call: Carried) -> str:
@@ -239,7 +240,7 @@ class Scene:
                 return NEVER
             return Known(lead.told[call.step].call.label) if found[-1].ends.done() else None
 
-        return Worker(carry_out, in_flight=in_flight, look_up=look_up)
+        return Worker(carry_out, in_flight=in_flight, look_up=look_up, slots=1 if single else None)
 
 
 @frozen

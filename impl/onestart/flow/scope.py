@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attrs import define, field
@@ -28,7 +28,6 @@ class Scope:
 
     counter: of the steps whose place is not known. open: those among them that are declared and have no entry of their
     own, with the digests of their specs. recorded: the highest ordinal that the journal shows, and with it all below.
-    parts: the hooks that steps are part of.
     """
 
     root: Root
@@ -37,7 +36,6 @@ class Scope:
     counter: int = 0
     recorded: int = 0
     open: dict[StepId, str] = field(factory=dict)
-    parts: dict[str, str] = field(factory=dict)
     guard: Guard | None = field(init=False)
     tally: Tally = field(factory=Tally)
 
@@ -68,12 +66,10 @@ class Scope:
             self.guard.check(asked)
             self.root.release()
         if not asked.id.after:
-            self._count(asked, line)
+            self._count(asked)
         return asked, line
 
-    def _count(self, asked: Asked, line: Line | None) -> None:
-        if line is not None and line.within:
-            self.parts[asked.step] = line.within
+    def _count(self, asked: Asked) -> None:
         if self.guard is not None and asked.id.ordinal in self.guard.holders:
             self.recorded = max(self.recorded, asked.id.ordinal)
         if not self.root.known(asked.step):
@@ -100,18 +96,12 @@ class Scope:
         if self.around is not None:
             self.around[0].on_record(self.around[1])
 
-    def watermark(self, hook: str) -> int:
-        """The ordinals that are passed with a hook's verdict: those on record, and those that its own steps have.
+    def watermark(self) -> int:
+        """The ordinals that are passed with a hook's verdict: those that are on record.
 
-        One that another line has declared, and that is on no record, may be another step's in a resume.
+        One that is declared, and that is on no record, may be another step's in a resume.
         """
-        others = (o.ordinal for o in self.open if o.ordinal > self.recorded and hook not in self._hooks(str(o)))
-        return min(others, default=self.counter + 1) - 1
-
-    def _hooks(self, step: str) -> Iterator[str]:
-        while step in self.parts:
-            step = self.parts[step]
-            yield step
+        return min((o.ordinal for o in self.open if o.ordinal > self.recorded), default=self.counter + 1) - 1
 
     def marker(self, line: Line) -> StepId:
         """The id of the completion marker, which reads the counter and does not advance it."""

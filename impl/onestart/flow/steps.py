@@ -240,7 +240,7 @@ class Hook(Step):
         self.root.latch.check()
         body = {"verdict": verdict, "input": self.asked.spec}
         if not self.asked.id.after:
-            body["after_step"] = self.scope.watermark(self.id)
+            body["after_step"] = self.scope.watermark()
         await self.root.append("verdict", self.id, body)
         future.set_result(verdict)
 

@@ -90,6 +90,7 @@ class State:
     part_of: Fn[Call, Maybe[Call]] = fixed()  # the hook that makes the call
     unlike: Fn[Call, Bool] = fixed()  # no other call can be taken for it
     again: Fn[Call, Bool] = fixed()  # its executor says that the effect may be run again
+    single: Fn[Call, Bool] = fixed()  # its worker has one slot: such calls of a kind are carried out one at a time
     own: Fn[Call, Maybe[Id]] = fixed()  # the id that follows from its causal predecessors, none where they are unknown
     ordinal: Fn[Id, Bool] = fixed()
     below: Fn[Id, Id, Bool] = fixed()  # the order of ordinals

@@ -215,7 +215,7 @@ def of_entries() -> list[Fault]:
             "a verdict's watermark counts ordinals of others that are declared and on no record",
             EFFECT_ONCE,
             MODEL,
-            lambda: [(Scope, "watermark", lambda self, hook: self.counter)],
+            lambda: [(Scope, "watermark", lambda self: self.counter)],
             "watermark-of-admitted",
             (COUNTED, "hook"),
         ),

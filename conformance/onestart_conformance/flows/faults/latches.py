@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 from attrs import evolve
@@ -16,8 +17,9 @@ from onestart.flow.steps import Dispatch, Effect, Step
 from onestart.flow.tasks import FlowFuture
 from onestart_conformance.faults.fault import Fault, Patch
 from onestart_conformance.flows.drawing import CHANGED, COUNTED, NESTED, SAVED, SLOTS
-from onestart_conformance.flows.faults.promises import NOTHING_AFTER
+from onestart_conformance.flows.faults.promises import NOTHING_AFTER, SLOTS_KEPT
 from onestart_conformance.flows.judges import ADMISSION
+from onestart_conformance.flows.names import MODEL
 
 Applies = Callable[[str], bool]
 
@@ -174,7 +176,16 @@ def of_latches() -> list[Fault]:
         "latch-at-declaration",
         (COUNTED, CHANGED, NESTED),
     )
-    return [*faults, kept, conflict]
+    slots = Fault(
+        "slots-limited",
+        "a worker is given more to carry out than it has slots for",
+        SLOTS_KEPT,
+        MODEL,
+        lambda: [(Root, "slot", lambda self, kind: nullcontext())],
+        "slots-limited",
+        (SLOTS, "llm"),
+    )
+    return [*faults, kept, conflict, slots]
 
 
 def _unless_conflict() -> Callable[[Latch, RefusedError], RefusedError]:
