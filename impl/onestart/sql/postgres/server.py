@@ -91,6 +91,8 @@ def _unavailable(error: psycopg.Error, connection: Connection) -> LedgerUnavaila
         return LostError("ledger", f"the connection was lost: {_said(error)}")
     if isinstance(error, psycopg.errors.LockNotAvailable):
         return LedgerUnavailableError("ledger", "it was locked by another process for too long")
+    if isinstance(error, psycopg.errors.NotNullViolation):  # of the number that a row gets if the ledger is as it was
+        return LedgerUnavailableError("ledger", "it is not as it was when this was decided; nothing was written")
     return LedgerUnavailableError("ledger", _said(error))
 
 
