@@ -9,6 +9,7 @@ import pytest
 from attrs import evolve
 
 from onestart import Event
+from onestart.flow import Outcome
 from onestart_conformance.faults.fault import seeded
 from onestart_conformance.flows import abstraction
 from onestart_conformance.flows.abstraction import Abstraction
@@ -17,7 +18,7 @@ from onestart_conformance.flows.faults.catalog import ASIDE, FLOW_FAULTS
 from onestart_conformance.flows.heard import Heard
 from onestart_conformance.flows.names import MODEL
 from onestart_conformance.flows.plan import Plan, Stop
-from onestart_conformance.flows.position import Position
+from onestart_conformance.flows.position import FOLLOWED, REFUSED_OTHERWISE, Position, how_far
 from onestart_conformance.flows.program import Block, Call, Fan, Program, Saved
 from onestart_conformance.flows.rows import ROWS
 from onestart_conformance.flows.run import monitor_of, play
@@ -172,3 +173,32 @@ def test_the_journal_is_compared_with_the_model() -> None:
     forgotten.at_rest(None)
     assert forgotten.objection is not None
     assert forgotten.objection.protections == ("index-at-admission",)
+
+
+@pytest.mark.parametrize(("name", "stop"), [("indexed-again", "index a"), ("completed-again", "complete")])
+def test_what_is_on_record_is_not_written_again(name: str, stop: str) -> None:
+    """A record that is found leaves no entry."""
+    plan = Plan(Program((A,)), stops=(Stop(stop),))
+    assert followed(plan).objection is None
+    with FLOW_FAULTS[name].seeded():
+        objection = followed(plan).objection
+    assert objection is not None
+    assert "is written although its record is there" in objection.what
+
+
+def test_an_attempt_comes_to_what_it_has_come_to_in_the_model() -> None:
+    """Complete with the completion marker, and refused if a call was; a refusal for what is not counted is told."""
+    for state, said in (("completed", "it is completed, and in the model neither"), ("parked", "")):
+        monitor = monitor_of(Plan(Program((A,))))
+        monitor.leased(0)
+        monitor.concluded(0, Outcome("root", state))
+        assert str(monitor.objection or "").startswith(f"{MODEL}: {said}" if said else "")
+        assert how_far(monitor) == FOLLOWED
+    monitor = monitor_of(Plan(Program((A,))))
+    monitor.leased(0)
+    monitor.concluded(0, Outcome("root", "refused", reason="serial_replay_order_mismatch"))
+    assert monitor.objection is None
+    assert how_far(monitor) == REFUSED_OTHERWISE
+    monitor.declared(0, next(Program((A,)).calls()), f"llm-after-{'0' * 64}-0")
+    assert monitor.objection is not None
+    assert monitor.objection.protections == ("latch-at-declaration",)
