@@ -260,7 +260,7 @@ def test_the_doctor_knows_each_kind_of_damage(place: World, capsys: pytest.Captu
     assert "key wanted: its approval record is corrupt" in shown
     if place.store.address.startswith(("jsonl", "sqlite")):  # on the server's clock its lease has not run out
         assert "key doubted: whether it was started is not on record: a process meant to start it" in shown
-    assert f"onestart ledger resolve {place.store.address}" in shown.replace("'", "")
+        assert f"onestart ledger resolve {place.store.address}" in shown.replace("'", "")
 
 
 def test_an_operator_settles_what_is_in_doubt(place: World, capsys: pytest.CaptureFixture[str]) -> None:

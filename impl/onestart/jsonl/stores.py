@@ -85,7 +85,9 @@ class Stores:
         """
         self.refresh()
         suspected = {where: set(seqs) for where, seqs in self._unmet.items()}
+        furthest = dict(self._furthest)
         self.refresh()
+        self._furthest = furthest
         missing = {
             where: {seq for seq in seqs if not self._of[where[0]].has(where, seq)} for where, seqs in suspected.items()
         }
@@ -184,6 +186,11 @@ class Stores:
         """The records that other stores have seen and that are not there: whose, and their numbers."""
         return [(where, seqs) for where, seqs in self._unmet.items() if self._of[where[0]].store == store]
 
+    def gaps(self, journal: Journal) -> list[tuple[int, int]]:
+        """First and last number of records that are missing: within a store, and at its end if others had seen more."""
+        there, furthest = journal.last_seq + len(journal.pending), self._furthest[journal.store]
+        return [*journal.gaps, *([(there + 1, furthest)] if there < furthest else [])]
+
     def _reading(self, where: Place, most: int = 0) -> Reading[Any]:
         reading = self._readings.get(where)
         if reading is None:
@@ -231,7 +238,7 @@ class Stores:
         owned = _NO_NUMBERS if journal.store == "attempts" else known
         lines = [entry for entry in (*journal.unowned, *journal.pending) if entry.seq not in owned]
         found = [_stray(journal, entry.health, entry.where) for entry in lines]
-        gone = [(a, b) for a, b in journal.gaps if sum(a <= seq <= b for seq in owned) <= b - a]
+        gone = [(a, b) for a, b in self.gaps(journal) if sum(a <= seq <= b for seq in owned) <= b - a]
         found += [_stray(journal, Health.CORRUPT, f" (records {a} to {b}, missing)") for a, b in gone]
         if journal.store == "attempts":
             shown = {entry.seq for entry in lines}

@@ -53,7 +53,8 @@ def _report(stores: Stores, journal: Journal, progress: Progress) -> StoreReport
         seen[entry.health] += 1
         found = _first(found, entry, f"{journal.name}{entry.where}: {_said(entry.health)}, whose it is cannot be told")
     texts = [text for _, text in found]
-    texts += [f"{journal.name}: records {first} to {last} are missing" for first, last in journal.gaps]
+    gaps = stores.gaps(journal)
+    texts += [f"{journal.name}: records {first} to {last} are missing" for first, last in gaps]
     unmet = [(where, seq) for where, seqs in stores.lost(journal.store) for seq in sorted(seqs)]
     texts += [f"{journal.name}: record {seq} is missing, {_whose(where)}, seen by other stores" for where, seq in unmet]
     if journal.backward:
@@ -65,18 +66,18 @@ def _report(stores: Stores, journal: Journal, progress: Progress) -> StoreReport
         corrupt=seen[Health.CORRUPT],
         unsupported=seen[Health.UNSUPPORTED_VERSION],
         torn=journal.torn + journal.open_tail,
-        missing=gone + _absent(journal, {seq for _, seq in unmet}),
+        missing=gone + _absent(journal, gaps, {seq for _, seq in unmet}),
         backward=journal.backward,
         lost=lost,
         findings=tuple(texts[:MOST]),
     )
 
 
-def _absent(journal: Journal, lost: set[int]) -> int:
+def _absent(journal: Journal, gaps: list[tuple[int, int]], lost: set[int]) -> int:
     """How many records are neither there nor in the place of an illegible line."""
     there = {entry.seq for entry in (*journal.unowned, *journal.pending)}
-    outside = [seq for seq in lost - there if not any(first <= seq <= last for first, last in journal.gaps)]
-    return len(outside) + sum(last - first + 1 for first, last in journal.gaps)
+    outside = [seq for seq in lost - there if not any(first <= seq <= last for first, last in gaps)]
+    return len(outside) + sum(last - first + 1 for first, last in gaps)
 
 
 def _first(found: list[tuple[int, str]], entry: Entry, text: str) -> list[tuple[int, str]]:
