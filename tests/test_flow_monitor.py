@@ -10,6 +10,7 @@ from attrs import evolve
 
 from onestart import Event
 from onestart.flow import Outcome
+from onestart.records import Step as Entry
 from onestart_conformance.faults.fault import seeded
 from onestart_conformance.flows import abstraction
 from onestart_conformance.flows.abstraction import Abstraction
@@ -156,6 +157,8 @@ def test_what_is_told_is_what_was_written() -> None:
     assert heard.starts("key") is not None
     assert heard.tells(Event("start", "p", 1, "key", "t", 1, 0.0, 1)) is None
     assert heard.starts("key") is None
+    heard.written.append(Entry("root", "t", "index", "llm-1", 1, {}))
+    assert "nobody was told" in str(heard.over())
 
 
 def test_the_journal_is_compared_with_the_model() -> None:
