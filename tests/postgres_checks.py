@@ -88,6 +88,21 @@ def lost_answer(when: Cut) -> Check:
     return check
 
 
+def same_bytes(kept: PostgresStore) -> str:
+    """What was not committed is written by another process, at the same place, before anybody looks."""
+    other = kept.open(limits=AT_ONCE)
+    write(other, None)
+    with proxy(kept.server.socket) as between:
+        ledger = kept.open(conninfo=between.conninfo, limits=AT_ONCE)
+        write(ledger, None)
+        between.cut(1, "before", then=lambda: write(other, approval("key")))
+        try:
+            write(ledger, approval("key"))
+        except LedgerUnavailableError as error:
+            return "" if (keys(kept), "nothing was written" in error.reason) == (["key"], True) else str(error)
+    return "the other's record is taken for one's own"
+
+
 def slow_commit(kept: PostgresStore) -> str:
     """The connection is lost while the server is still busy with the COMMIT: whoever looks too early finds nothing."""
     write(kept.open(), None)

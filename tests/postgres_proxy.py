@@ -7,7 +7,7 @@ import shutil
 import socket
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -53,7 +53,8 @@ class Proxy:
     """A pooler of so many sessions; one client at a time.
 
     cut: what happens at the COMMIT that is so many away: the connection ends before it is passed on, as soon as it is,
-    or when the server has answered it. gone: nobody is let in any more after that.
+    or when the server has answered it. gone: nobody is let in any more after that. then: is done before
+    the client notices.
     """
 
     def __init__(self, server: Path, folder: Path, sessions: int) -> None:
@@ -62,12 +63,13 @@ class Proxy:
         self._listening.bind(str(folder / server.name))
         self._listening.listen()
         self._away, self._cut, self._gone = 0, "", False
+        self._then: Callable[[], object] = lambda: None
         self.sessions: list[Session] = []
         self._clients: list[socket.socket] = []
         self.conninfo = f"postgresql://postgres@/postgres?host={folder}"
 
-    def cut(self, away: int, when: Cut, *, gone: bool = False) -> None:
-        self._away, self._cut, self._gone = away, when, gone
+    def cut(self, away: int, when: Cut, *, gone: bool = False, then: Callable[[], object] = lambda: None) -> None:
+        self._away, self._cut, self._gone, self._then = away, when, gone, then
 
     def serve(self) -> None:
         """Until it is closed."""
@@ -141,6 +143,7 @@ class Proxy:
         """The connection of client and server is lost."""
         self.sessions.remove(session)
         session.socket.close()
+        self._then()
         return False
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -12,8 +12,9 @@ import pytest
 from library_world import LEASE, World, command
 from onestart import Outcome, Reason, Result
 from onestart.ports import Ledger, LedgerUnavailableError, View
-from onestart.records import Record
+from onestart.records import Record, store_of
 from onestart.sql.postgres import PostgresLedger, rows
+from onestart.sql.rows import Row
 from onestart.sql.view import RowsView
 from postgres_checks import (
     AT_ONCE,
@@ -23,6 +24,7 @@ from postgres_checks import (
     keys,
     lost_answer,
     replaced_meanwhile,
+    same_bytes,
     slow_commit,
     stale_token,
     together,
@@ -41,6 +43,7 @@ CHECKS: dict[str, Check] = {
     "commit not delivered": lost_answer("before"),
     "commit without an answer": lost_answer("at once"),
     "answer lost": lost_answer("answered"),
+    "same bytes": same_bytes,
     "slow commit": slow_commit,
     "hard stop": hard_stop,
     "two writers": two_writers,
@@ -74,6 +77,11 @@ def again(self: PostgresLedger, lost: Any, why: Any) -> None:
     found.commit()
 
 
+def has_bytes(self: rows.PostgresRows, written: Iterable[Row], transaction: str) -> bool:
+    """Whoever has written the rows."""
+    return all(row in self.all(store_of(row.kind)) for row in written)
+
+
 def elsewhere(self: PostgresLedger, found: Any, steps: list[Any]) -> None:
     """What is decided on in one transaction is written in another one."""
     records = [step.decide(RowsView(found)) for step in steps]
@@ -92,6 +100,7 @@ FAULTS: dict[str, tuple[str, Patches]] = {
     "a doubt is taken for success": ("commit not delivered", [(PostgresLedger, "_resolve", done)]),
     "a doubt is taken for failure": ("answer lost", [(PostgresLedger, "_resolve", failed)]),
     "a doubt is tried again": ("answer lost", [(PostgresLedger, "_resolve", again)]),
+    "a doubt goes by the bytes alone": ("same bytes", [(rows.PostgresRows, "has_all", has_bytes)]),
     "a doubt is looked into without the lock": ("slow commit", [(rows, "LOCK", _UNLOCKED)]),
     "asynchronous commit is left on": ("hard stop", [(rows, "SETTINGS", rows.SETTINGS.replace("'on'", "'off'"))]),
     "neither lock nor compare": ("two writers", [(rows, "LOCK", _UNLOCKED), (rows, "INSERT", _UNCOMPARED)]),

@@ -6,7 +6,8 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from operator import methodcaller
 from typing import Any
 
 import psycopg
@@ -16,7 +17,6 @@ from onestart.health import Health
 from onestart.ports import LedgerUnavailableError, NotALedgerError, View
 from onestart.records import STORES, Approval, Attempt, Lease, Receipt, Record, Session, Step
 from onestart.sql.postgres import Limits, PostgresLedger, migrations, reading, rows
-from onestart.sql.postgres.server import Connection, Server, translated
 from onestart.sql.view import RowsView
 from postgres_proxy import proxy
 from stores import PostgresStore
@@ -115,17 +115,10 @@ def test_a_row_that_was_edited_by_hand_is_damage(kept: PostgresStore, store: str
     value = {"n": '"n" + 7', "lease": "7", "line": 'substr("line", 2)'}.get(column, "'other'")
     ledger = filled(kept)
     kept.ask(f'UPDATE "{store}" SET "{column}" = {value}')
-    key, task = ("other", "task") if column in ("key", "name") else ("key", "task")
-    read: dict[str, Callable[[View], Any]] = {
-        "receipts": lambda view: view.receipt(key),
-        "attempts": lambda view: view.attempt(key),
-        "sessions": lambda view: view.session(key),
-        "leases": lambda view: view.lease("other" if column == "name" else task),
-        "approvals": lambda view: view.approval(key),
-        "flows": lambda view: view.steps("other" if column == "name" else "root"),
-    }
-    assert look(ledger, read[store]).health is not Health.INTACT
-    assert look(ledger, read[store]).newest is None
+    for name in ("key", "task", "root", "other"):  # by what it was found before, or is now
+        reads = store.removesuffix("s") if store != "flows" else "steps"
+        found = look(ledger, methodcaller(reads, name))
+        assert (found.newest, found.health is Health.INTACT) == (None, False)
 
 
 def test_a_row_that_was_deleted_by_hand_is_missed(kept: PostgresStore) -> None:
@@ -271,6 +264,8 @@ def test_a_mistake_in_deciding_is_for_its_step_alone(kept: PostgresStore) -> Non
         "postgresql://ann:s3cr3t@127.0.0.1:1/x",
         "host=127.0.0.1 port=1 user=ann password=s3cr3t",
         "postgresql://ann:s3cr3t@h@127.0.0.1:1/x",
+        "postgresql://ann:p@s3cr3t@127.0.0.1:1/x",
+        "postgresql://ann:s3cr3t/x@127.0.0.1:1/x",
         "postgresql://ann:123/s3cr3t@127.0.0.1:1/x",
         "postgresql://ann:/s3cr3t@127.0.0.1/x",
         "postgresql://ann:%s3cr3t@127.0.0.1:1/x",
@@ -311,14 +306,14 @@ def test_without_psycopg_one_is_told_what_to_install() -> None:
     assert said.endswith("install it with  pip install 'onestart[postgres]'")
 
 
-def left_in_sessions(kept: PostgresStore) -> set[Any]:
+def left_in_sessions(kept: PostgresStore, **more: Any) -> set[Any]:
     """What the sessions of a pooler are left with, that a ledger has written its records through."""
     wanted = """
         SELECT current_setting('lock_timeout'), current_setting('idle_in_transaction_session_timeout'),
             (SELECT count(*) FROM pg_prepared_statements)
     """
     with proxy(kept.server.socket, sessions=3) as pooler:
-        ledger = kept.open(conninfo=pooler.conninfo)
+        ledger = kept.open(conninfo=pooler.conninfo, **more)
         before = write(ledger, None)
         assert [write(ledger, record) for record in RECORDS] == list(range(before, before + len(RECORDS)))
         ledger.close()
@@ -334,18 +329,14 @@ def test_any_session_will_do_for_a_transaction(kept: PostgresStore, monkeypatch:
     with monkeypatch.context() as fault:
         fault.setattr(rows, "SETTINGS", rows.SETTINGS.replace("true", "false"))
         assert left_in_sessions(kept) == {("30s", "10s", 0)}
-    connect = Server.connect
-
-    def trusting(server: Server) -> Connection:
-        connection = connect(server)
-        connection.prepare_threshold = 1_000_000
-        return connection
-
-    def prepared(self: rows.PostgresRows, text: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        with translated(self.connection):
-            return self.connection.execute(text.replace("?", "%s"), parameters, prepare=True, binary=True).fetchall()
-
-    monkeypatch.setattr(Server, "connect", trusting)
-    monkeypatch.setattr(rows.PostgresRows, "run", prepared)
     with pytest.raises(LedgerUnavailableError, match='prepared statement "_pg3_0" does not exist'):
-        left_in_sessions(kept)
+        left_in_sessions(kept, prepared=True)
+
+
+def test_a_session_may_keep_prepared_statements(kept: PostgresStore) -> None:
+    """Where it is one's own, each text is planned once, and all else is as it is without."""
+    ledger = kept.open(conninfo=f"{kept.server.conninfo}&application_name=own", prepared=True)
+    for _ in range(2):
+        assert [write(ledger, record) for record in RECORDS]
+    assert look(ledger, lambda view: view.lease("task").count) == 2
+    assert look(ledger, lambda view: view.receipt("key").newest) == RECORDS[0]

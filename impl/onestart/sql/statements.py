@@ -73,11 +73,10 @@ class Statements:
         return [from_values(values) for values in found][::-1]
 
     def lease_seen(self, task: str) -> int:
-        each = " UNION ALL ".join(
-            f'SELECT max("lease") AS "seen" FROM {self.prefix}"{table}" WHERE "task" = ?' for table in TABLES
-        )
-        ((seen,),) = self.run(f'SELECT max("seen") FROM ({each}) AS "each"', [task] * len(TABLES))
-        return seen or 0
+        # Not one maximum over a union of them: PostgreSQL takes three times as long to plan that.
+        each = (f'(SELECT max("lease") FROM {self.prefix}"{table}" WHERE "task" = ?)' for table in TABLES)
+        (seen,) = self.run(f"SELECT {', '.join(each)}", [task] * len(TABLES))
+        return max(n or 0 for n in seen)
 
     def keys_of(self, task: str) -> Iterable[str]:
         each = [

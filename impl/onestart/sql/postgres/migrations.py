@@ -88,8 +88,7 @@ def _one(connection: Connection, server: Server) -> None:
         connection.execute(f'SELECT 1 FROM {prefix}"ledger" FOR UPDATE')
     elif not _exists(connection, server):
         connection.execute(f"CREATE SCHEMA {server.prefix[:-1]}")
-    for statement in MIGRATIONS[before](prefix):
-        connection.execute(statement)
+    connection.execute(";".join(MIGRATIONS[before](prefix)))
     connection.execute(f'INSERT INTO {prefix}"migrations" VALUES (%s, pg_catalog.now())', (before + 1,))
     connection.execute(f'UPDATE {prefix}"ledger" SET "version" = %s', (before + 1,))
 

@@ -69,6 +69,7 @@ class PostgresRows(Statements):
         self.written: deque[Row] = deque(maxlen=MOST)
         self._waiting: list[Row] = []
         self._times = server.limits.milliseconds
+        self._prepared = server.prepared
         self._streams = count()
 
     def lock(self) -> None:
@@ -108,7 +109,7 @@ class PostgresRows(Statements):
         with translated(self.connection):
             self._insert()
             cursor = self.connection.cursor(binary=True)
-            return cursor.execute(sql.replace("?", "%s"), parameters).fetchall()
+            return cursor.execute(sql.replace("?", "%s"), parameters, prepare=self._prepared).fetchall()
 
     def stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
         name = f"onestart_{next(self._streams)}"
@@ -150,5 +151,6 @@ class PostgresRows(Statements):
     def _insert(self) -> None:
         for row in self._waiting:
             text = INSERT.format(prefix=self.prefix, table=store_of(row.kind), columns=COLUMNS, values=_VALUES)
-            self.connection.execute(text, [row.order - 1, SCHEMA_VERSION, self.table, *row[1:]])
+            values = [row.order - 1, SCHEMA_VERSION, self.table, *row[1:]]
+            self.connection.execute(text, values, prepare=self._prepared)
         self._waiting.clear()
