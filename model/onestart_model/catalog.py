@@ -128,12 +128,6 @@ CATALOG = (
                 crashes=0,
             ),
             _of_program(
-                "slots",
-                "version 2, two commands whose worker has one slot",
-                program(["run a single"], ["run b single"], last=["marker"], version=2),
-                crashes=2,
-            ),
-            _of_program(
                 "serial",
                 "version 2, branches of a command and a model call in either order",
                 program(["run a", "llm a"], ["llm b", "run b"], version=2),
@@ -155,6 +149,12 @@ CATALOG = (
                 "hooks",
                 "version 2, two hooks, one of which makes a call",
                 program(["hook a", ">run a"], ["hook b"], ["run b"], version=2, spare=1),
+                crashes=2,
+            ),
+            _of_program(
+                "slots",
+                "version 2, two commands whose worker has one slot",
+                program(["run a single"], ["run b single"], last=["marker"], version=2),
                 crashes=2,
             ),
             _of_program(
