@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 import pytest
+from attrs import evolve
 
 import flow_runs
-from onestart.flow import Handle, flow
-from onestart.records import Step
+from onestart import LedgerUnavailableError
+from onestart.flow import Call as FlowCall
+from onestart.flow import Flows, Handle, Worker, flow
+from onestart.memory import MemoryLedger
+from onestart.ports import View
+from onestart.records import Lease, Record, Step
 from onestart_conformance.flows.faults import FLOW_FAULTS
 from onestart_conformance.flows.plan import Plan, Stop
 from onestart_conformance.flows.program import Call, Caught, Fan, Part, Program, Saved
@@ -179,3 +187,55 @@ def test_a_watermark_counts_a_dispatch_by_its_child() -> None:
     world = play(plan, followed=True)
     assert world.objection is None, world.objection
     assert [e.body["after_step"] for e in world.journal() if e.what == "verdict"] == [4]
+
+
+class FailingLedger(MemoryLedger):
+    """Fails at one of its steps, and is well again after it."""
+
+    def __init__(self, fails: int) -> None:
+        super().__init__()
+        self.left = fails
+
+    async def step(self, decide: Callable[[View], tuple[Record | None, Any]]) -> Any:
+        self.left -= 1
+        if self.left == -1:
+            raise LedgerUnavailableError("flows", "Input/output error")
+        return await super().step(decide)
+
+
+def putting(record: Record) -> Callable[[View], tuple[Record, None]]:
+    return lambda _: (record, None)
+
+
+def test_a_ledger_that_fails_is_no_failure_of_a_step() -> None:
+    """At whichever step of the ledger: what was not begun has not failed, and the flow completes once it is resumed."""
+    effects: list[str] = []
+
+    async def effect(call: FlowCall) -> str:
+        effects.append(call.kind)
+        return "done"
+
+    @flow(workers={"llm": Worker(effect, in_flight="again")})
+    async def body(f: Handle) -> object:
+        return await f.llm("a")
+
+    async def attempts(fails: int) -> tuple[list[str], bool]:
+        ledger = FailingLedger(fails)
+        states = []
+        for _ in range(3):
+            with suppress(LedgerUnavailableError):
+                states.append((await Flows(ledger=ledger, clock=flow_runs.Clock()).run(body, "root")).state)
+                if states[-1] == "completed":
+                    break
+            for lease in {r.task: r for r in ledger.records if isinstance(r, Lease)}.values():
+                await MemoryLedger.step(ledger, putting(evolve(lease, holder=None, ends=0.0)))
+        return states, ledger.left >= 0
+
+    for fails in range(100):
+        effects.clear()
+        states, whole = asyncio.run(asyncio.wait_for(attempts(fails), 60))
+        if whole:
+            break
+        assert states[-1:] == ["completed"], (fails, states)
+        assert "failed" not in states, (fails, states)
+    assert fails > 10

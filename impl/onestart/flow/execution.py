@@ -15,10 +15,10 @@ from onestart.answers import Answer, Outcome, Reason
 from onestart.chain import Chain
 from onestart.command import Command
 from onestart.flow.definition import NEVER, Call, Known, Worker
-from onestart.flow.errors import AdmissionConflictError, RefusedError
+from onestart.flow.errors import AdmissionConflictError, RefusedError, StoreLostError
 from onestart.flow.identity import admission_key
 from onestart.flow.journal import Ended
-from onestart.ports import CannotTellError, Order
+from onestart.ports import CannotTellError, LedgerUnavailableError, Order
 
 if TYPE_CHECKING:
     from onestart.flow.root import Root
@@ -165,6 +165,9 @@ class Execution:
 
 async def _carried_out(root: Root, call: Call, worker: Worker) -> Any:
     """A driver that has stood still may have been taken over by now, and the step with it; or the flow was refused."""
-    await root.check_lease()
+    try:
+        await root.check_lease()
+    except LedgerUnavailableError as error:  # not a failure of the step, which was not begun
+        raise root.latch.refuse(StoreLostError(f"the ledger is not available: {error}")) from None
     root.check_refused()
     return await worker.function(call)
