@@ -25,9 +25,8 @@ class FilesHistory:
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
-        self._places = {
-            where: self._all(where) for journal in stores.journals.values() for where in journal.entries.new
-        }
+        found = (where for journal in stores.journals.values() for where in journal.entries.new)
+        self._places = {where: self._all(where) for where in found}
         for store in STORES:
             for where, _ in stores.lost(store):
                 self._places.setdefault(where, self._all(where))

@@ -35,6 +35,7 @@ ENTRY = Struct("<8sBBQQQQ")  # name, kind, health, then as in `Entry`
 LINK = Struct("<8sBQ")  # name, what it is the name of, where the text is that says so
 OF_KEY, OF_TASK = 0, 1
 
+_CRC_START = 1  # else zeros would be a text of no length, with the right checksum
 _HEALTHS = (Health.INTACT, Health.CORRUPT, Health.UNSUPPORTED_VERSION)
 _HEALTH_CODES = {health: code for code, health in enumerate(_HEALTHS)}
 _KIND_CODES = {kind: code for code, kind in enumerate(KINDS)}
@@ -146,13 +147,12 @@ def entry_of(data: bytes, at: int) -> Entry:
 def text_of(*said: str) -> bytes:
     """A text with its length and checksum."""
     data = json.dumps(said, separators=(",", ":")).encode()
-    return TEXT.pack(len(data), crc32(data)) + data
+    return TEXT.pack(len(data), crc32(data, _CRC_START)) + data
 
 
 def said_in(data: bytes, crc: int) -> list[str]:
     """What a text says. Raises UnusableIndexError."""
-    if crc32(data) != crc:
+    if crc32(data, _CRC_START) != crc:
         raise UnusableIndexError("a text is damaged")
-    said = json.loads(data)
-    assert isinstance(said, list)
+    said: list[str] = json.loads(data)
     return said

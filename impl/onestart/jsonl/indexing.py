@@ -48,6 +48,7 @@ class BesideFiles:
     def refuse(self) -> None:
         """It turned out to be damaged: use none until a new one is written."""
         self._refused = True
+        self._not_before = 0
 
     def taken(self, journals: Mapping[str, Journal]) -> Taken | None:
         """Make the journals go on from where the index ends; None if there is none of these very files."""
@@ -73,27 +74,32 @@ class BesideFiles:
         if count < self._not_before:
             return False
         covered = taken.index.head.lines if taken else 0
-        return count - covered > max(self._indexing.least, covered // self._indexing.share)
+        return self._much(count - covered, covered)
 
-    def write(self, journals: Mapping[str, Journal], taken: Taken | None, names: Names, references: References) -> bool:
-        """Put a new index there, unless another process just has. Whether there is something better to take up."""
+    def _much(self, beyond: int, covered: int) -> bool:
+        return beyond > max(self._indexing.least, covered // self._indexing.share)
+
+    def renew(
+        self, journals: Mapping[str, Journal], taken: Taken | None, names: Names, references: References
+    ) -> bool:
+        """Put a new index there, unless another process just has, or it cannot be written now. Whether there is one.
+
+        Raises UnusableIndexError if the old one turns out to be damaged.
+        """
+        self._not_before = _count(journals) + self._indexing.least
         if self._written_by_another(journals, taken):
             return True
         stores = {store: at for store, journal in journals.items() if (at := journal.position()) is not None}
+        if len(stores) < len(journals) or not references.settled:
+            return False
         places = [journal.entries for journal in journals.values()]
         covering = Covering(stores, references.unmet, references.furthest, places, names)
         try:
-            if len(stores) == len(journals) and references.settled:
-                write(self._path, taken.index if taken else None, covering)
-                self._refused = False
-                return True
+            write(self._path, taken.index if taken else None, covering)
         except OSError:
-            pass
-        except UnusableIndexError:
-            self._refused = True
-            return True
-        self._not_before = _count(journals) + self._indexing.least
-        return False
+            return False
+        self._refused = False
+        return True
 
     def _written_by_another(self, journals: Mapping[str, Journal], taken: Taken | None) -> bool:
         """Whether there is an index by now that covers more, so that a new one is not due beyond it."""
@@ -104,9 +110,7 @@ class BesideFiles:
         except UnusableIndexError:
             return False
         covered, lines = taken.index.head.lines if taken else 0, index.head.lines
-        enough = lines > covered and _count(journals) - lines <= max(
-            self._indexing.least, lines // self._indexing.share
-        )
+        enough = lines > covered and not self._much(_count(journals) - lines, lines)
         return enough and _last_lines(index, journals) is not None
 
 

@@ -76,9 +76,13 @@ class Stores:
     def _begin(self) -> None:
         """Take up where an index ends, if there is one of these files."""
         self._begun = True
+        self._take_up()
+
+    def _take_up(self) -> None:
         taken = self._index.taken(self.journals) if self._index is not None else None
         if taken is not None:
             self._taken, self._names, self._references = taken, taken.names, taken.references
+            self._readings.clear()
 
     def _read_files(self) -> None:
         """The index is of no use: read everything, also in the midst of a step."""
@@ -105,10 +109,13 @@ class Stores:
 
     def keep_index(self) -> None:
         """Write a new index if much was read beyond the old one. Call it under the lock, when all is durable."""
-        if self._index is not None and self._index.due(self.journals, self._taken):
-            written = self._index.write(self.journals, self._taken, self._names, self._references)
-            if written and self._begun:
-                self._forget()
+        if self._index is None or not self._index.due(self.journals, self._taken):
+            return
+        try:
+            if self._index.renew(self.journals, self._taken, self._names, self._references):
+                self._take_up()
+        except UnusableIndexError:
+            self._read_files()
 
     def _told(self, owner: Owner, refs: Mapping[str, int]) -> None:
         kind, key, task = owner

@@ -17,7 +17,7 @@ from onestart.jsonl.ledger import current, inspect
 from onestart.jsonl.places import Entry
 from onestart.jsonl.references import References, by_kind, catch_up
 from onestart.lines import Line, Owner, Place, decode
-from onestart.ports import LedgerUnavailableError, NotALedgerError
+from onestart.ports import NotALedgerError
 from onestart.records import STORES
 from onestart.verification import MOST, Progress, StoreReport, silent
 
@@ -37,10 +37,7 @@ def verify(
     folder = os.fspath(path)
     if inspect(files, folder) is None:
         raise NotALedgerError(f"{folder} holds no ledger")
-    try:
-        return _Audit(current(files, folder), files, progress).reports()
-    except OSError as error:
-        raise LedgerUnavailableError("ledger", error.strerror or str(error)) from error
+    return _Audit(current(files, folder), files, progress).reports()
 
 
 class _Audit:
@@ -71,9 +68,12 @@ class _Audit:
     def _read(self) -> None:
         """Read what is there by now; a file that was replaced is read anew."""
         for store, journal in self._journals.items():
-            if journal.stale():
-                self._tallies[store].forget()
-                journal.read_anew()
+            try:
+                if journal.stale():
+                    self._tallies[store].forget()
+                    journal.read_anew()
+            except OSError as error:
+                raise journal.unavailable(error) from error
         catch_up(self._journals, self._of, self._references)
 
     def _report(self, store: str) -> StoreReport:

@@ -1,0 +1,407 @@
+"""The index beside a ledger's files: stores show the same with it as without, whatever happens to either."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from indexed_files import (
+    ALWAYS,
+    everything,
+    index_of,
+    put,
+    read_with,
+    read_without,
+    refreshed,
+    stores_of,
+    twin,
+)
+from onestart.health import Health
+from onestart.jsonl.files import LocalFiles
+from onestart.jsonl.index import Index
+from onestart.jsonl.indexing import Indexing
+from onestart.jsonl.position import Position, digest
+from onestart.jsonl.stores import Stores
+from onestart.lines import encode
+from onestart.records import STORES, Lease, Receipt, Record
+from test_jsonl_ledger import attempt, receipt, whole
+
+KEYS = tuple(f"k{number}" for number in range(6))
+COMMANDS = [record for number in range(4) for record in whole(number)]
+
+
+def shown(stores: Stores) -> object:
+    return everything(stores, KEYS, ("t", "u"))
+
+
+# --- equal, wherever the index ends -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("covered", range(0, len(COMMANDS) + 1, 2))
+def test_an_index_of_every_prefix_changes_nothing(tmp_path: Path, covered: int) -> None:
+    """And it is of use: of what it covers only the last line of each file is read."""
+    put(stores_of(tmp_path), *COMMANDS[: max(covered - 1, 0)])
+    put(stores_of(tmp_path, ALWAYS), *COMMANDS[max(covered - 1, 0) : covered])
+    sizes = {store: (tmp_path / f"{store}.jsonl") for store in STORES}
+    before = {store: path.stat().st_size if path.exists() else 0 for store, path in sizes.items()}
+    put(stores_of(tmp_path), *COMMANDS[covered:])
+    assert index_of(tmp_path).exists() is (covered > 0)
+    found = stores_of(tmp_path, ALWAYS, durable=False)
+    found.refresh()
+    if covered == len(COMMANDS):
+        files = next(iter(found.journals.values()))._files
+        assert all(files.read_of[store] < before[store] for store in STORES if before[store] > 700)  # type: ignore[attr-defined]
+    assert shown(found) == shown(read_without(tmp_path))
+
+
+@pytest.mark.parametrize("least", [0, 1, 4, 11])
+def test_a_ledger_that_goes_on_is_the_same(tmp_path: Path, least: int) -> None:
+    """A process that writes indexes, and another one that opens the ledger after each step."""
+    writer, plain = stores_of(tmp_path, Indexing(least, 1 << 40)), stores_of(tmp_path)
+    for record in COMMANDS:
+        put(writer, record)
+        expected = shown(refreshed(plain))
+        assert shown(refreshed(writer)) == expected
+        assert shown(read_with(tmp_path)) == expected
+    assert index_of(tmp_path).exists()
+
+
+def test_many_keys_and_much_of_one(tmp_path: Path) -> None:
+    """Buckets are parted when they grow; a task has more leases and keys than a bucket has rows."""
+    texts = ["\ud800", "", "a\0b", "ключ", "k" * 300]
+    writer = stores_of(tmp_path, Indexing(40, 3))
+    for number in range(420):
+        key = f"{texts[number % 5]}{number}"
+        put(writer, Receipt(key, f"t{number % 150}" if number % 2 else "hot", "pending", "f"))
+        if number % 2:
+            put(writer, Lease("hot", number + 1, key, 1.0))
+    found, plain = read_with(tmp_path), read_without(tmp_path)
+    assert everything(found) == everything(plain)
+    assert sum(1 for _ in found.all_keys()) == 420
+    assert Index(str(index_of(tmp_path))).head.entries.buckets > 4
+
+
+def test_a_key_of_two_tasks_is_of_the_first(tmp_path: Path) -> None:
+    records = [Receipt("k", task, "pending", "f") for task in ("u", "t", "u", "v")]
+    for count in range(5):
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        put(stores_of(folder, ALWAYS), *records[:count])
+        put(stores_of(folder), *records[count:])
+        assert shown(read_with(folder)) == shown(read_without(folder))
+        assert read_with(folder).task_of("k") == "u"
+
+
+# --- whatever happens to the files ------------------------------------------------------------------------------------
+
+
+class Life:
+    """Files that much happens to. writer: writes indexes as it goes on; plain: does the same without one.
+
+    known: what a process without an index knew when the index was written, which is all that the index can know.
+    """
+
+    def __init__(self, folder: Path, chance: random.Random) -> None:
+        self.folder, self.chance = folder, chance
+        self.writer, self.plain = stores_of(folder, Indexing(2, 1 << 40)), stores_of(folder)
+        self.known: Stores | None = None
+        self.covered: dict[str, Position] = {}
+        self.saved: dict[str, bytes] = {}
+        self.number = 0
+
+    def path(self) -> Path | None:
+        there = [path for store in STORES if (path := self.folder / f"{store}.jsonl").exists()]
+        return self.chance.choice(there) if there else None
+
+    def append(self) -> None:
+        """A few records by whoever writes indexes, or by a process that has none."""
+        for _ in range(self.chance.randint(1, 6)):
+            record = COMMANDS[self.number % len(COMMANDS)]
+            self.number += 1
+            if self.chance.random() < 0.3:
+                put(stores_of(self.folder), record)
+            else:
+                self.step(record)
+
+    def step(self, record: Record) -> None:
+        before = self.identity()
+        self.plain.refresh()
+        put(self.writer, record)
+        self.plain.refresh()
+        if self.identity() != before:
+            self.known = twin(self.plain)
+            self.covered = {store: at for store, j in self.plain.journals.items() if (at := j.position())}
+
+    def identity(self) -> tuple[int, int] | None:
+        path = index_of(self.folder)
+        return (path.stat().st_ino, path.stat().st_mtime_ns) if path.exists() else None
+
+    def usable(self) -> bool:
+        """Whether each file is the one that was covered, by size, identity and last line."""
+        for store, at in self.covered.items():
+            path = self.folder / f"{store}.jsonl"
+            if at.identity is None:
+                continue
+            if not path.exists() or (path.stat().st_dev, path.stat().st_ino) != at.identity:
+                return False
+            last = path.read_bytes()[at.last_offset :][: at.last_length + 1]
+            if path.stat().st_size < at.offset:
+                return False
+            if at.last_length and (digest(last[:-1]) != at.last_digest or last[-1:] != b"\n"):
+                return False
+        return self.known is not None
+
+    def opened(self) -> Stores:
+        """What a process has to know that opens the ledger now."""
+        if self.known is not None and self.usable():
+            return refreshed(twin(self.known))
+        return refreshed(stores_of(self.folder))
+
+    def reopen(self) -> None:
+        self.plain = self.opened()
+        self.writer = refreshed(stores_of(self.folder, Indexing(2, 1 << 40)))
+
+    def damage(self) -> None:
+        """To lines; what has no newline is nothing yet, and whoever has seen it does not look again."""
+        path = self.path()
+        if path is None or not (end := (data := bytearray(path.read_bytes())).rfind(b"\n") + 1):
+            return
+        at = self.chance.randrange(end)
+        for position in range(at, min(at + self.chance.choice((1, 1, 5, 300)), end)):
+            data[position] = self.chance.choice((0, 10, data[position] ^ 1))
+        with path.open("r+b") as file:
+            file.write(data)
+
+    def tear(self) -> None:
+        path = self.path()
+        if path is not None and (lines := path.read_bytes().splitlines(keepends=True)):
+            whole = self.chance.choice(lines)
+            with path.open("ab") as file:
+                file.write(whole[: self.chance.randrange(len(whole))])
+
+    def cut(self) -> None:
+        path = self.path()
+        if path is not None and (size := path.stat().st_size):
+            os.truncate(path, self.chance.randrange(size))
+
+    def delete(self) -> None:
+        path = self.path()
+        if path is not None:
+            path.unlink()
+
+    def save(self) -> None:
+        self.saved = {path.name: path.read_bytes() for path in self.folder.glob("*.jsonl")}
+
+    def restore(self) -> None:
+        """An older state, in the same files or in others."""
+        for name, data in self.saved.items():
+            if self.chance.random() < 0.5:
+                (self.folder / name).unlink(missing_ok=True)
+            (self.folder / name).write_bytes(data)
+
+    def replace(self) -> None:
+        """Another file that ends in the same way: one of its lines is another's."""
+        path = self.path()
+        if path is None:
+            return
+        lines = path.read_bytes().splitlines(keepends=True)
+        if len(lines) > 1 and lines[-1].endswith(b"\n"):
+            at = self.chance.randrange(len(lines) - 1)
+            made = encode(attempt("k5") if path.name[0] == "a" else receipt("k5"), at + 1, None, {})
+            if len(made) <= len(lines[at]):
+                lines[at] = made
+        other = self.folder / "other"
+        other.write_bytes(b"".join(lines))
+        other.replace(path)
+
+    def spoil(self) -> None:
+        """Something happens to the index itself."""
+        path = index_of(self.folder)
+        if path.exists() and (data := bytearray(path.read_bytes())):
+            data[self.chance.randrange(len(data))] ^= 1 << self.chance.randrange(8)
+            path.unlink()
+            path.write_bytes(data[: self.chance.choice((len(data), len(data) // 2, 0))])
+            self.known = None
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_whatever_happens_the_index_knows_what_was_known(tmp_path: Path, seed: int) -> None:
+    life = Life(tmp_path, random.Random(seed))
+    moves: list[Callable[[], None]] = [
+        *(life.append, life.append, life.append, life.damage, life.tear, life.cut, life.delete),
+        *(life.save, life.restore, life.replace, life.spoil, life.reopen),
+    ]
+    life.append()
+    for move in life.chance.choices(moves, k=life.chance.randint(1, 12)):
+        move()
+        if move != life.spoil:
+            assert shown(refreshed(life.writer)) == shown(refreshed(life.plain)), move.__name__
+        if life.known is not None or not index_of(tmp_path).exists():
+            assert shown(read_with(tmp_path)) == shown(life.opened()), move.__name__
+
+
+# --- what the index is not believed about -----------------------------------------------------------------------------
+
+
+def test_damage_behind_the_index_is_noticed(tmp_path: Path) -> None:
+    put(stores_of(tmp_path, ALWAYS), *COMMANDS)
+    path = tmp_path / "receipts.jsonl"
+    data = path.read_bytes()
+    lines = data.splitlines(keepends=True)
+    start = sum(map(len, lines[:3]))  # the newest of k1
+    for position in range(start, start + len(lines[3])):
+        with path.open("r+b") as file:
+            file.seek(position)
+            file.write(bytes([data[position] ^ 1]))
+            file.flush()
+            reading = read_with(tmp_path).receipt("k1")
+            assert (reading.count, reading.health.degraded) == (2, True), position
+            file.seek(position)
+            file.write(data[position : position + 1])
+    assert read_with(tmp_path).receipt("k1").health is Health.INTACT
+
+
+def test_another_file_that_ends_in_the_same_way_is_read(tmp_path: Path) -> None:
+    put(stores_of(tmp_path, ALWAYS), receipt("k0"), receipt("k1"), receipt("k2"))
+    path = tmp_path / "receipts.jsonl"
+    other = path.read_bytes().replace(b"k0", b"k5")
+    first = encode(receipt("k5"), 1, None, {})
+    assert len(first) == other.index(b"\n") + 1
+    (tmp_path / "other").write_bytes(first + path.read_bytes()[len(first) :])
+    (tmp_path / "other").replace(path)
+    assert read_with(tmp_path).receipt("k5").health is Health.INTACT
+    assert read_with(tmp_path).receipt("k0").health is Health.ABSENT
+
+
+def test_the_same_file_with_another_content_is_read(tmp_path: Path) -> None:
+    """Restored in place: as long as it was, or longer, with other records."""
+    put(stores_of(tmp_path, ALWAYS), receipt("k0"), receipt("k1"))
+    path = tmp_path / "receipts.jsonl"
+    made, before = b"", None
+    for number in (5, 4, 3, 2):
+        record = receipt(f"k{number}")
+        made += encode(record, made.count(b"\n") + 1, before, {})
+        before = (record.kind, record.key, record.task)
+    path.write_bytes(made)
+    assert read_with(tmp_path).receipt("k5").health is Health.INTACT
+    assert shown(read_with(tmp_path)) == shown(read_without(tmp_path))
+
+
+def garbage(data: bytes) -> list[bytes]:
+    flipped = [data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :] for at in range(0, len(data), 23)]
+    cut = [data[:length] for length in range(0, len(data), 301)]
+    newer = data.replace(b'"version":1', b'"version":2')
+    return [*flipped, *cut, newer, b"", bytes(len(data)), data + b"x", data[::-1], b"SQLite format 3\0" + data]
+
+
+def test_a_damaged_index_is_ignored(tmp_path: Path) -> None:
+    """Nothing that is there becomes absent, whichever of its bytes is another."""
+    put(stores_of(tmp_path, ALWAYS), *COMMANDS)
+    expected = shown(read_without(tmp_path))
+    path = index_of(tmp_path)
+    for made in garbage(path.read_bytes()):
+        path.write_bytes(made)
+        assert shown(read_with(tmp_path)) == expected
+
+
+@pytest.mark.parametrize("made", ["folder", "link", "fifo", "unreadable"])
+def test_what_is_no_file_is_no_index(tmp_path: Path, made: str) -> None:
+    put(stores_of(tmp_path, ALWAYS), *COMMANDS[:9])
+    expected, path = shown(read_without(tmp_path)), index_of(tmp_path)
+    content = path.read_bytes()
+    path.unlink()
+    if made == "folder":
+        path.mkdir()
+    elif made == "link":
+        (tmp_path / "elsewhere").write_bytes(content)
+        path.symlink_to(tmp_path / "elsewhere")
+    elif made == "fifo":
+        os.mkfifo(path)
+    else:
+        path.write_bytes(content)
+        path.chmod(0)
+    writer = stores_of(tmp_path, ALWAYS)
+    assert shown(refreshed(writer)) == expected
+    put(writer, receipt("k4"))
+    assert shown(read_with(tmp_path)) == shown(read_without(tmp_path))
+
+
+def test_an_index_that_goes_bad_under_a_step_is_done_without(tmp_path: Path) -> None:
+    """Also between a record that is appended and its fsync; then a new one is written."""
+    put(stores_of(tmp_path, ALWAYS), *COMMANDS)
+    path = index_of(tmp_path)
+    content = path.read_bytes()
+    for look in (
+        lambda stores: stores.receipt("k2").count,
+        lambda stores: stores.task_of("k2"),
+        lambda stores: sorted(stores.keys("t")),
+        lambda stores: sorted(stores.all_keys()),
+        lambda stores: stores.lease("t").count,
+        lambda stores: (stores.append(receipt("k2", "completed")), stores.commit(), stores.receipt("k2").count)[2] > 2,
+    ):
+        path.write_bytes(content)
+        stores = refreshed(stores_of(tmp_path, ALWAYS))
+        stores.append(attempt("k4"))
+        path.write_bytes(bytes(len(content)))
+        expected = look(twin(read_without(tmp_path)))
+        assert look(stores) == expected
+        stores.commit()
+        assert stores.attempt("k4").health is Health.INTACT
+        assert shown(refreshed(stores)) == shown(read_without(tmp_path))
+    stores.keep_index()
+    assert path.read_bytes() != bytes(len(content))
+    assert shown(read_with(tmp_path)) == shown(read_without(tmp_path))
+
+
+def test_an_index_that_cannot_be_written_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[int] = []
+
+    def full(source: str, target: str) -> None:
+        tries.append(1)
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", full)
+        writer = stores_of(tmp_path, Indexing(3, 1 << 40))
+        put(writer, *COMMANDS[:18])
+    assert 1 < len(tries) < 7
+    assert not index_of(tmp_path).exists()
+    assert not list(tmp_path.glob("*.new"))
+    assert shown(refreshed(writer)) == shown(read_without(tmp_path))
+    (tmp_path / "index.new").write_bytes(b"of a process that was killed")
+    put(writer, *COMMANDS[18:])
+    assert shown(read_with(tmp_path)) == shown(read_without(tmp_path))
+    assert Index(str(index_of(tmp_path))).head.lines > 18
+    assert not (tmp_path / "index.new").exists()
+
+
+def test_readers_write_nothing(tmp_path: Path) -> None:
+    put(stores_of(tmp_path), *COMMANDS)
+    stores_of(tmp_path, ALWAYS, durable=False).look()
+    assert not index_of(tmp_path).exists()
+
+
+def test_what_is_read_without_the_lock_may_have_grown(tmp_path: Path) -> None:
+    """Another process appends, and writes an index, between the first and the second look."""
+    put(stores_of(tmp_path, ALWAYS), *COMMANDS[:12])
+    reader = stores_of(tmp_path, ALWAYS, durable=False)
+    others = iter(COMMANDS[12:])
+
+    class Busy(LocalFiles):
+        def read(self, path: str, offset: int, length: int) -> bytes:
+            found = super().read(path, offset, length)
+            for record in [next(others, None)]:
+                if record is not None:
+                    put(stores_of(tmp_path, ALWAYS), record)
+            return found
+
+    for journal in reader.journals.values():
+        journal._files = Busy()
+    reader.look()
+    assert not any(stores for stores in reader.stray())
+    assert not any(reader.lost(store) for store in STORES)
+    assert not any(reader.receipt(key).health.degraded for key in reader.all_keys())
