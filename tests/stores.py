@@ -141,7 +141,7 @@ class PostgresStore:
         return ClockedLedger(self.open(), clock)
 
     def lines(self, name: str) -> list[bytes]:
-        if not self.ask(f"SELECT 1 WHERE to_regclass('{self.schema}.{name}') IS NOT NULL"):
+        if not self.exists(name):
             return []
         return [line for (line,) in self.ask(f'SELECT "line" FROM "{name}" ORDER BY "order"')]
 
@@ -163,13 +163,24 @@ class PostgresStore:
     def address(self) -> str:
         return f"{self.server.conninfo}&schema={self.schema}"
 
-    def until_locked(self, waiting: int = 1) -> None:
-        """Until so many sessions wait for a lock on this ledger."""
-        wanted = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND strpos(query, %s) > 0"
+    def until_locked(self, *, until: Callable[[], bool] = lambda: False) -> None:
+        """Until a session waits for a lock on this ledger, or until something else has come about."""
+        waits = "wait_event_type = 'Lock' AND strpos(query, %s) > 0"
+        self._until(f"SELECT count(*) FROM pg_stat_activity WHERE {waits}", 1, until)
+
+    def until_quiet(self) -> None:
+        """Until no session is within a transaction on this ledger."""
+        held = "SELECT count(*) FROM pg_locks WHERE relation = to_regclass(%s || '.ledger') AND pid <> pg_backend_pid()"
+        self._until(held, 0, lambda: False)
+
+    def exists(self, name: str) -> bool:
+        return self.ask(f"SELECT to_regclass('{self.schema}.{name}') IS NOT NULL") == [(True,)]
+
+    def _until(self, wanted: str, number: int, until: Callable[[], bool]) -> None:
         end = time.monotonic() + HANG
         with self.server.connection() as connection:
-            while connection.execute(wanted, [f'"{self.schema}"']).fetchone() != (waiting,):
-                assert time.monotonic() < end, "nobody waits"
+            while connection.execute(wanted, [f'"{self.schema}"']).fetchone() != (number,) and not until():
+                assert time.monotonic() < end, "it never came about"
 
     def close(self) -> None:
         for ledger in self._opened:

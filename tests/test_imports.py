@@ -31,7 +31,7 @@ OUTSIDE = {
     "onestart": {"apsw", "attrs", "click", "mcp", "psycopg"},
     "onestart_proofs": {"attrs", "click", "networkx", "numpy", "rich", "z3"},
     "onestart_report": {"attrs", "click", "rich"},
-    "onestart_conformance": {"attrs", "click", "hypothesis", "rich"},
+    "onestart_conformance": {"apsw", "attrs", "click", "hypothesis", "psycopg", "rich"},
     "onestart_check": {"attrs", "click", "rich"},
 }
 

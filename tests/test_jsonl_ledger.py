@@ -649,8 +649,23 @@ def test_a_store_that_is_gone_or_rolled_back_is_seen(store: str) -> None:
             else:
                 assert lost[store].health is Health.CORRUPT
                 assert lost[store].exists
-                assert stray == ()
+                assert all(finding.store == store and not finding.concerns for finding in stray)
             assert report(disk, store).missing >= 1
+
+
+def test_what_is_gone_with_records_that_others_had_seen_may_be_anybodys() -> None:
+    """Nobody had seen the first key's completion, but everybody that its store had got further."""
+    disk = filled()
+    disk.put(path_of("receipts"), lines_of(disk, "receipts")[0])
+    for ledger in (ledger_on(disk), ledger_on(disk)):
+        assert look(ledger, lambda view: view.receipt("k0").newest) == receipt("k0")
+        stray = look(ledger, lambda view: view.stray())
+        assert [str(finding) for finding in stray] == [
+            "receipts.jsonl (records 2 to 5, missing): corrupt, whose it was cannot be told"
+        ]
+        assert report(disk, "receipts").missing == 4
+    put(ledger_on(disk), receipt("k3"))
+    assert report(disk, "receipts").missing == 4
 
 
 def test_a_file_of_the_same_length_in_the_same_place_is_read_anew() -> None:

@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from onestart import launches as subject
-from onestart.launches import AlreadyLaunchedError, Identity, Launches
+from onestart import processes
+from onestart.launches import AlreadyLaunchedError, Launches
 from onestart.ports import CannotTellError, FencedError, Order
+from onestart.processes import Identity
 
 ORDER = Order("key", "task", 3)
 
@@ -277,8 +279,8 @@ def test_a_later_process_with_the_same_number_is_another(tmp_path: Path, program
 def test_without_proc_the_number_alone_counts(
     monkeypatch: pytest.MonkeyPatch, program: subprocess.Popen[bytes]
 ) -> None:
-    monkeypatch.setattr(subject, "_state", lambda pid: None)
-    monkeypatch.setattr(subject, "_surroundings", lambda: "")
+    monkeypatch.setattr(processes, "_state", lambda pid: None)
+    monkeypatch.setattr(processes, "_surroundings", lambda: "")
     identity = Identity.of(program.pid)
     assert (identity.in_sight, identity.alive) == (True, True)
     program.kill()
@@ -296,7 +298,7 @@ def test_the_lock_tells_what_no_number_does(tmp_path: Path, monkeypatch: pytest.
         return os.getpid()
 
     if record == "of another boot":
-        monkeypatch.setattr(subject, "_surroundings", lambda: "another boot")
+        monkeypatch.setattr(processes, "_surroundings", lambda: "another boot")
     launcher = Launches(tmp_path)
     launcher.launch(ORDER, begin)
     monkeypatch.undo()

@@ -94,5 +94,5 @@ def test_a_process_that_stood_still_writes_nothing(kept: PostgresStore) -> None:
         record = Approval("early", "task", "digest", "us")
         assert asyncio.run(kept.open().step(lambda view: (record, view.order))) == 0
         os.kill(sleeper.process.pid, signal.SIGCONT)
-        assert sleeper.said() == "the connection was lost: terminating connection due to idle-in-transaction timeout"
+        assert sleeper.said().startswith("the connection was lost")
     assert [key for (key,) in kept.ask('SELECT "key" FROM "approvals"')] == ["early"]

@@ -25,6 +25,10 @@ def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
     kept.close()
 
 
+# PostgreSQL has each step in `test_postgres_faults`, where sessions and answers are really lost.
+embedded = pytest.mark.parametrize("world", ["jsonl", "sqlite"], indirect=True)
+
+
 async def resubmitted(world: World) -> Answer:
     """What a new process answers, once the leases of the old ones have run out."""
     world.clock.advance(LEASE)
@@ -44,6 +48,7 @@ async def test_what_the_executor_cannot_start_is_left_to_others(world: World) ->
     assert world.effects == []
 
 
+@embedded
 @pytest.mark.parametrize("durable", [False, True])
 @pytest.mark.parametrize("last", range(1, STEPS + 2))
 @story
@@ -70,6 +75,7 @@ async def test_a_process_may_die_at_every_step(world: World, last: int, durable:
     assert (await world.chain().submit(command("second"))).outcome is Outcome.STARTED
 
 
+@embedded
 @pytest.mark.parametrize("action", [*LAYERS][:17])
 @story
 async def test_an_observer_that_raises_starts_nothing_twice(world: World, action: str) -> None:
@@ -104,6 +110,7 @@ async def test_a_stop_that_failed_is_asked_for_again(world: World) -> None:
     assert await world.functions.outcome("key") == CANCELLED
 
 
+@embedded
 @pytest.mark.parametrize("durable", [False, True])
 @pytest.mark.parametrize("last", range(1, STEPS + 1))
 @story

@@ -10,7 +10,9 @@ from concurrent.futures import Executor
 from attrs import frozen
 
 from onestart_conformance.campaign import campaign
+from onestart_conformance.damage.campaign import damage_campaign
 from onestart_conformance.faults import FAULTS, Fault, fault_named, seeded
+from onestart_conformance.faults.damage import DAMAGE_FAULTS
 from onestart_conformance.flows.campaign import flow_campaign
 from onestart_conformance.flows.faults import FLOW_FAULTS
 from onestart_conformance.flows.stories import FlowStory, flow_story
@@ -27,7 +29,7 @@ WORLDS = ("alone", "pair-in-trouble", "two-commands", "everything")
 @frozen
 class Hunt:
     """examples: random runs until it was caught, or all. steps: of the story, 0 if there is none;
-    of one of flows, what happened in it.
+    of one of flows, what happened in it; of one of damage, how much of it was done together.
 
     others: objections that are not the one wanted, by oracle. moves: of the systematic drive until it was caught, 0 if
     it was not, or not looked for. seconds: that it took.
@@ -45,8 +47,10 @@ class Hunt:
 
 
 def hunt(name: str, *, seed: int, examples: int, moves: int = 0) -> Hunt:
-    """Look for one fault, of the chain or of flows."""
+    """Look for one fault: of the chain, of flows, or of what is made of damage."""
     start = time.perf_counter()
+    if name in DAMAGE_FAULTS:
+        return _hunt_damage(DAMAGE_FAULTS[name], seed, examples, start)
     if name in FLOW_FAULTS:
         return _hunt_flow(FLOW_FAULTS[name], seed, examples, start)
     fault = fault_named(name)
@@ -73,11 +77,19 @@ def _hunt_flow(fault: Fault, seed: int, examples: int, start: float) -> Hunt:
     return Hunt(fault.name, *done, lines, dict(found.others), 0, seconds, flow=story)
 
 
+def _hunt_damage(fault: Fault, seed: int, examples: int, start: float) -> Hunt:
+    found = damage_campaign(fault, number=seed, examples=examples)
+    seconds = time.perf_counter() - start
+    steps = len(found.found[0][0]) if found.found is not None else 0
+    return Hunt(fault.name, found.found is not None, found.tried, steps, dict(found.others), 0, seconds)
+
+
 def any_fault(name: str) -> Fault:
-    """Of the chain or of flows. Raises RuleError, with a name that is close, if there is no such fault."""
-    near = difflib.get_close_matches(name, FLOW_FAULTS, 1)
-    if name in FLOW_FAULTS:
-        return FLOW_FAULTS[name]
+    """Of any kind. Raises RuleError, with a name that is close, if there is no such fault."""
+    others = {**FLOW_FAULTS, **DAMAGE_FAULTS}
+    near = difflib.get_close_matches(name, others, 1)
+    if name in others:
+        return others[name]
     if near and not difflib.get_close_matches(name, FAULTS, 1):
         raise RuleError(f"no fault is called {name!r}; did you mean {near[0]}?")
     return fault_named(name)

@@ -12,7 +12,7 @@ from attrs import frozen
 
 from onestart import Ruling
 from onestart_conformance.breakage import break_in
-from onestart_conformance.damage import damage, lose_attempt
+from onestart_conformance.damage.drives import damage, lose_attempt
 from onestart_conformance.disk import Fuse
 from onestart_conformance.doubles import REVISION
 from onestart_conformance.gates import SLEEP, Gate

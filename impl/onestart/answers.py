@@ -40,6 +40,14 @@ class Reason(StrEnum):
     UNKNOWN_KEY = "unknown_key"
 
 
+def reason_named(text: str, otherwise: Reason) -> Reason:
+    """The reason that a record gives; the other one if it gives none, or one that this release does not know."""
+    try:
+        return Reason(text)
+    except ValueError:
+        return otherwise
+
+
 class Outcome(StrEnum):
     """started: the executor has started it, once. closed: it will never start. held: neither, as things stand.
 

@@ -15,7 +15,7 @@ from attrs import frozen
 from onestart import evidence
 from onestart.answers import Answer, Outcome, Reason, Result
 from onestart.clocks import SystemClock
-from onestart.command import BadCommandError, Bound, Command, check_name
+from onestart.command import BadCommandError, Bound, Command, check_name, check_words
 from onestart.dispatcher import Dispatcher
 from onestart.events import Observer, nobody
 from onestart.health import Finding
@@ -125,12 +125,13 @@ class Chain:
         """
         answers = []
         for key, unfinished in await self._outside.ledger.step(lambda view: (None, _unfinished(view))):
-            command, _ = await self._on_record(key)
+            command, strand = await self._of_record(key)
             if unfinished and command is not None:
                 answers.append(await self._taken_up(command))
             elif unfinished:
                 answers.append(Answer(key, Outcome.HELD, Reason.COMMAND_DAMAGED))
-            await self.reconcile(key)
+            if strand is not None:
+                await self._finish(self._sessions.reconcile(strand))
         return tuple(answers)
 
     async def _taken_up(self, command: Command) -> Answer:
@@ -154,6 +155,7 @@ class Chain:
         Raises NothingToDoError if the key is not in doubt, BadCommandError if it is unknown.
         """
         check_name("operator", by)
+        check_words("reason", why)
         _, strand = await self._on_record(key)
         if strand is None:
             raise BadCommandError("no record has this key")
@@ -166,6 +168,7 @@ class Chain:
         """
         check_name("task", task)
         check_name("operator", by)
+        check_words("reason", why)
         await self._finish(self._sessions.repair_lease(Strand(0, "", task), f"{by}: {why}" if why else by))
 
     async def status(self, key: str) -> Status | None:
@@ -179,6 +182,10 @@ class Chain:
 
     async def _on_record(self, key: str) -> tuple[Command | None, Strand | None]:
         check_name("key", key)
+        return await self._of_record(key)
+
+    async def _of_record(self, key: str) -> tuple[Command | None, Strand | None]:
+        """The same for a key that a ledger shows, which damage may have made into what nobody could submit."""
 
         def look(view: View) -> tuple[None, tuple[Command | None, str | None, str]]:
             bound = sorted(evidence.binding(view, key))

@@ -12,6 +12,7 @@ from attrs import asdict, field, frozen
 
 MOST_NAME = 512
 MOST_PAYLOAD = 1 << 20
+MOST_WORDS = 4096
 
 
 class BadCommandError(ValueError):
@@ -78,6 +79,12 @@ def check_name(what: str, text: object) -> None:
         raise BadCommandError(f"the {what} has {len(text)} characters; {MOST_NAME} are allowed")
     if not text.isprintable():
         raise BadCommandError(f"the {what} {escaped(text)} has characters that cannot be printed")
+
+
+def check_words(what: str, text: object) -> None:
+    """Raises BadCommandError unless this is something that a person may have to say."""
+    if not isinstance(text, str) or len(text) > MOST_WORDS:
+        raise BadCommandError(f"the {what} must be a text of at most {MOST_WORDS} characters")
 
 
 def canonical(value: object, what: str) -> str:

@@ -15,7 +15,7 @@ from functools import partial
 from attrs import field, frozen
 
 from onestart import evidence, leases
-from onestart.answers import Answer, Outcome, Reason
+from onestart.answers import Answer, Outcome, Reason, reason_named
 from onestart.command import Command
 from onestart.kernel import answered, closed, conflict, dispatched
 from onestart.kernel import report as reported
@@ -148,12 +148,12 @@ def assess(view: View, *, strand: Strand, outside: Outside, command: Command, bu
         return conflict(view, command)
     attempt = view.attempt(key).newest
     if attempt is not None and attempt.state == "closed":
-        return closed(view, command, Reason(attempt.reason) if attempt.reason else Reason.CANCELLED)
+        return closed(view, command, reason_named(attempt.reason, Reason.CANCELLED))
     if evidence.started(view, key):
         return dispatched(view, command, Reason.CREATED if strand.started else Reason.ALREADY_DISPATCHED)
     if evidence.lease_damaged(view, task):
         return reported(view, command=command, reason=Reason.LEASE_DAMAGED)
-    fresh = evidence.never_intended(view, key, task)
+    fresh = evidence.never_intended(view, key, task, fresh=strand.fresh)
     if fresh and evidence.attempt_state(view, key) != "offered":
         return Decision(Next.AGAIN, "offer", Attempt(key, task, "offered", command.fingerprint))
     if not evidence.lease_free(view, task, outside.now(view)):
@@ -182,7 +182,8 @@ def proceed(view: View, *, strand: Strand, outside: Outside, command: Command) -
     key, task = strand.key, strand.task
     if not leases.holds(view, strand=strand, outside=outside):
         return abandon(strand)
-    if evidence.never_intended(view, key, task) and evidence.attempt_state(view, key) == "offered":
+    fresh = evidence.never_intended(view, key, task, fresh=strand.fresh)
+    if fresh and evidence.attempt_state(view, key) == "offered":
         if not evidence.quiet(view, key, task) or evidence.bound_to_another(view, command):
             return withdraw(view, strand, Next.LOST)
         record = Attempt(key, task, "intended", command.fingerprint, strand.token, executor=strand.executor)

@@ -56,8 +56,8 @@ def _of_key(view: View, key: str, task: str, now: float) -> Iterator[Complaint]:
     state = evidence.receipt_state(view.receipt(key))
     held = evidence.lease_holder(view, task, now) == key
     if state is ReceiptState.ABSENT and not view.attempt(key).exists:
-        return
-    if evidence.in_doubt(view, key, task) and not held:
+        pass  # an approval alone, or a lease
+    elif evidence.in_doubt(view, key, task) and not held:
         yield Complaint(
             "key",
             key,
@@ -83,6 +83,13 @@ def _of_key(view: View, key: str, task: str, now: float) -> Iterator[Complaint]:
 
 def _damage(view: View, key: str) -> Iterator[Complaint]:
     """Other damage to its records, of which the next submission only tells."""
+    if evidence.attempt_state(view, key) == "damaged" and view.session(key).exists:
+        yield Complaint(
+            "key",
+            key,
+            f"it was started, and its attempt record is {_at(view.attempt(key))}",
+            "it never starts again; other keys of its task wait until its executor says that it is over",
+        )
     for store, reading in (("session", view.session(key)), ("approval", view.approval(key)), ("note", view.note(key))):
         if reading.health.degraded:
             then = (
@@ -101,7 +108,8 @@ def _why_in_doubt(view: View, key: str) -> str:
 
 
 def _at(reading: Reading[Any]) -> str:
-    return f"{_said(reading.health)} ({reading.where})"
+    where, comma, missing = reading.where.rpartition(", missing")
+    return f"missing ({where})" if comma and not missing else f"{_said(reading.health)} ({reading.where})"
 
 
 def _said(health: Health) -> str:

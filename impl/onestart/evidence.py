@@ -16,6 +16,7 @@ from onestart.ports import View
 from onestart.records import Receipt
 
 OVER = ("closed", "ended")
+INTENTS = frozenset({"attempts", "leases"})  # the stores that an intent leaves a record in
 
 
 class ReceiptState(Enum):
@@ -109,14 +110,22 @@ def next_token(view: View, task: str) -> int:
     return max(tokens, default=0) + 1
 
 
-def never_intended(view: View, key: str, task: str) -> bool:
+def astray(view: View) -> frozenset[str]:
+    """The stores that have lost something, or hold something illegible, of which nobody can tell whose it was."""
+    return frozenset(finding.store for finding in view.stray())
+
+
+def never_intended(view: View, key: str, task: str, *, fresh: bool = False) -> bool:
     """Positive evidence, from every store that would know, that nobody ever meant to start the key.
 
-    The attempt record alone would do if its store could not be lost: notes and completed receipts outlive it.
+    The attempt record alone would do if its store could not be lost: notes and completed receipts outlive it. fresh:
+    this submission was the first of the key, so that nothing of it can be lost.
     """
     if attempt_state(view, key) not in ("absent", "offered"):
         return False
-    return not view.note(key).exists and not completed(view, key) and not lease_damaged(view, task)
+    if view.note(key).exists or completed(view, key) or lease_damaged(view, task):
+        return False
+    return fresh or not astray(view) >= INTENTS
 
 
 def elsewhere(view: View, key: str, executor: str) -> bool:
@@ -158,6 +167,7 @@ def findings(view: View, key: str, task: str) -> tuple[Finding, ...]:
         *_damage("sessions", view.session(key)),
         *_damage("approvals", view.approval(key)),
         *_damage("leases", view.lease(task)),
+        *_damage("leases", view.note(key)),
     )
     return met + view.stray()
 

@@ -96,8 +96,11 @@ class _Remembering:
         self._going: set[asyncio.Task[Any]] = set()
 
     async def identify(self) -> str:
-        """The name of what remembers the launches: nobody else can tell of them."""
-        return await asyncio.to_thread(self._launches.name)
+        """The name of what remembers the launches: nobody else can tell of them.
+
+        Looked at each time, since the folder may have been deleted; a small file that is read takes less than a thread.
+        """
+        return self._launches.name()
 
     async def look_up(self, key: str, task: str, token: int) -> bool:
         """Whether the key was ever started; from then on, starts of the task under older tokens are refused.

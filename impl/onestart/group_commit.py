@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
+from onestart.lines import check_length
 from onestart.ports import LedgerUnavailableError, View
 from onestart.records import Record
 
@@ -65,6 +66,8 @@ class Step(Generic[T]):
         """The record to append. What deciding raises is for this step alone, which then appends nothing."""
         try:
             record, self._answer = self._decide(view)
+            if record is not None:
+                check_length(record)
         except Exception as error:
             self._mistake = error
             return None

@@ -12,7 +12,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from onestart import evidence
-from onestart.answers import Answer, Outcome, Reason, Result
+from onestart.answers import Answer, Outcome, Reason, Result, reason_named
 from onestart.command import Bound, Command
 from onestart.evidence import ReceiptState
 from onestart.health import Finding, Health
@@ -97,6 +97,7 @@ def receive(view: View, *, command: Command, strand: Strand) -> Decision[Answer 
         return replay(view, command, created=strand.started)
     if state is not ReceiptState.ABSENT:
         return Decision(state)
+    strand.fresh = "receipts" not in evidence.astray(view)
     receipt = Receipt(command.key, command.task, "pending", command.fingerprint, command.to_json())
     return Decision(state, "accept", receipt)
 
@@ -160,10 +161,10 @@ def close(
         return conflict(view, command)
     attempt = view.attempt(key).newest
     if attempt is not None and attempt.state == "closed":
-        return closed(view, command, Reason(attempt.reason) if attempt.reason else reason)
+        return closed(view, command, reason_named(attempt.reason, reason))
     if evidence.started(view, key):
         return dispatched(view, command, Reason.CREATED if strand.started else reason)
-    if evidence.never_intended(view, key, task):
+    if evidence.never_intended(view, key, task, fresh=strand.fresh):
         record = Attempt(key, task, "closed", command.fingerprint, reason=str(reason))
         return Decision(None, action, record, {"reason": str(reason)})
     return answered(view, command, "report", Reason.IN_DOUBT if action == "cancel" else reason, Outcome.HELD)

@@ -10,9 +10,8 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
 from hashlib import sha256
 from typing import Any, TypeAlias
 
@@ -20,10 +19,15 @@ from attrs import frozen
 
 from onestart.command import escaped
 from onestart.ports import CannotTellError, FencedError, Order
+from onestart.processes import Identity
 
 VERSION = 1
 READY = "ready"
-GONE = ("Z", "X", "x")  # ended, and perhaps not yet taken note of by its parent
+_SHAPES: Mapping[str, Mapping[str, type]] = {
+    "begun": {"pid": int, "started": str, "among": str},
+    "ended": {"status": int},
+}
+_MOST_PID = 1 << 31
 
 Begin: TypeAlias = Callable[[int], int]
 """Starts it, and returns the number of the process that executes it. Gets a file descriptor that whoever executes it
@@ -32,50 +36,6 @@ keeps open, if it can."""
 
 class AlreadyLaunchedError(Exception):
     """The key was launched before, so it is not launched again."""
-
-
-@frozen
-class Identity:
-    """A process. started: when, in ticks since the machine was booted. among: the boot and the name space of numbers.
-
-    Both are empty where the system does not tell; then a later process with the same number passes for this one.
-    """
-
-    pid: int
-    started: str
-    among: str
-
-    @classmethod
-    def of(cls, pid: int) -> Identity:
-        """The process that has this number now."""
-        state = _state(pid)
-        return cls(pid, state[1] if state else "", _surroundings())
-
-    @classmethod
-    def from_json(cls, body: dict[str, Any]) -> Identity:
-        return cls(int(body["pid"]), str(body["started"]), str(body["among"]))
-
-    def to_json(self) -> dict[str, Any]:
-        return {"pid": self.pid, "started": self.started, "among": self.among}
-
-    @property
-    def in_sight(self) -> bool:
-        """Whether this process can find out about that one: same boot, same name space."""
-        return self.among == _surroundings()
-
-    @property
-    def alive(self) -> bool:
-        """Whether it still runs; to be asked only of a process in sight."""
-        state = _state(self.pid)
-        if state is None:
-            return _has_number(self.pid)
-        return state[0] not in GONE and self.started in ("", state[1])
-
-    def signal_group(self, number: int) -> None:
-        """Send a signal to the group that the process leads, if it still runs."""
-        if self.alive:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, number)
 
 
 @frozen
@@ -103,7 +63,7 @@ class Launches:
         self._prepare()
         data = _bytes(f"{self._folder}/{READY}") or b""
         body = _body(data.removesuffix(b"\n"))
-        if body is None or body.get("record") != "memory":
+        if body is None or body.get("record") != "memory" or not isinstance(body.get("name"), str):
             raise CannotTellError(f"{self._folder}/{READY}: whose launches these are cannot be read")
         return str(body["name"])
 
@@ -149,7 +109,7 @@ class Launches:
         descriptor = self._open.pop(key, None)
         try:
             if descriptor is None:
-                descriptor = os.open(self._path(key, "launch"), os.O_WRONLY | os.O_APPEND)
+                descriptor = os.open(self._path(key, "launch"), os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)
             _append(descriptor, {"record": "ended", "status": status})
             os.fsync(descriptor)
         except OSError:
@@ -230,6 +190,8 @@ class Launches:
         if body is None or body.get("record") != "barrier" or body.get("task") != task:
             raise CannotTellError(f"{path}: the newest token of the task cannot be read")
         _check_version(body, path)
+        if type(body.get("token")) is not int:
+            raise CannotTellError(f"{path}: the newest token of the task cannot be read")
         return int(body["token"])
 
     def _publish(self, path: str, body: dict[str, Any]) -> None:
@@ -242,7 +204,7 @@ class Launches:
     def _draft(self, data: bytes) -> tuple[str, int]:
         """A durable file under a name that nobody looks for, which is all that a crash leaves of it."""
         path = f"{self._folder}/{os.urandom(16).hex()}.draft"
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o666)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         try:
             _write(descriptor, data)
             os.fsync(descriptor)
@@ -257,7 +219,7 @@ class Launches:
 
     def _locked(self, key: str) -> bool:
         try:
-            descriptor = os.open(self._path(key, "launch"), os.O_RDONLY)
+            descriptor = os.open(self._path(key, "launch"), os.O_RDONLY | os.O_NOFOLLOW)
         except OSError as error:
             raise CannotTellError(f"{self._path(key, 'launch')}: {error.strerror}") from None
         try:
@@ -272,7 +234,7 @@ class Launches:
     def _turn(self, task: str) -> Iterator[None]:
         """One at a time for each task, in all processes. Some tasks share a lock, so that there are few files."""
         self._prepare()
-        descriptor = os.open(f"{self._folder}/{_hash(task)[:2]}.lock", os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = os.open(f"{self._folder}/{_hash(task)[:2]}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
@@ -289,7 +251,7 @@ class Launches:
             missing.append(above)
         for folder in reversed(missing):
             with suppress(FileExistsError):
-                os.mkdir(folder)
+                os.mkdir(folder, 0o700)
             _sync_folder(os.path.dirname(folder))
         draft, descriptor = self._draft(_line({"record": "memory", "version": VERSION, "name": os.urandom(8).hex()}))
         os.close(descriptor)
@@ -313,7 +275,7 @@ def _body(line: bytes) -> dict[str, Any] | None:
     checksum, _, text = line.partition(b" ")
     if checksum != sha256(text).hexdigest()[:16].encode():
         return None
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         body = json.loads(text)
         return body if isinstance(body, dict) else None
     return None
@@ -326,10 +288,18 @@ def _check_version(body: dict[str, Any], path: str) -> None:
 
 def _mark_of(lines: list[bytes]) -> Mark:
     bodies = [_body(line) for line in lines if line]
-    known = {str(body.get("record")): body for body in bodies if body is not None}
+    legible = [body for body in bodies if body is not None and _has_shape(body)]
+    known = {str(body.get("record")): body for body in legible}
     status = known["ended"]["status"] if "ended" in known else None
     begun = Identity.from_json(known["begun"]) if "begun" in known else None
-    return Mark(begun, status, None not in bodies)
+    return Mark(begun, status, len(legible) == len(bodies))
+
+
+def _has_shape(body: dict[str, Any]) -> bool:
+    """Whether a line behind the mark has what such a line has."""
+    shape = _SHAPES.get(str(body.get("record")), {})
+    typed = all(type(body.get(name)) is kind for name, kind in shape.items())
+    return typed and ("pid" not in shape or 1 < body["pid"] < _MOST_PID)
 
 
 def _append(descriptor: int, body: dict[str, Any]) -> None:
@@ -342,9 +312,13 @@ def _write(descriptor: int, data: bytes) -> None:
         data = data[os.write(descriptor, data) :]
 
 
+def _no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+
 def _bytes(path: str) -> bytes | None:
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=_no_link) as file:
             return file.read()
     except FileNotFoundError:
         return None
@@ -358,33 +332,3 @@ def _sync_folder(folder: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _state(pid: int) -> tuple[str, str] | None:
-    """Its state as a letter and when it was started, None if it is gone or cannot be looked at."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            text = file.read()
-    except OSError:
-        return None
-    fields = text.rpartition(")")[2].split()  # the name before may hold anything
-    return fields[0], fields[19]
-
-
-@cache
-def _surroundings() -> str:
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"
-    except OSError:
-        return ""
-
-
-def _has_number(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # a database's driver is imported when it is used, because th
     from onestart.sql.statements import Statements
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL)
-_PASSWORD = re.compile(r"(?<=:)[^:@/]*(?=@)|(?<=password=)[^&\s]*")
+_PASSWORD = re.compile(r"(?<=:)[^:@/]+(?=@)|(?<=password=)[^&\s]*")
 
 
 class BadAddressError(ValueError):

@@ -27,14 +27,16 @@ from zlib import crc32
 
 from attrs import frozen
 
+from onestart.command import escaped
 from onestart.health import Health
-from onestart.records import KINDS, Record, WrongShapeError, from_body, to_body
+from onestart.records import KINDS, Record, Step, WrongShapeError, from_body, to_body
 
 Owner: TypeAlias = tuple[str, str, str]  # kind, key, task
 Place: TypeAlias = tuple[str, str]
 
 VERSION = 1
 CANCEL = b"\x18"
+LONGEST = 1 << 23  # bytes of a line; one that is longer was written by nobody, and is not parsed
 
 _PLAIN = rb'[^"\\\x00-\x1f\x7f-\xff]*+'
 _TEXT = rb'"(' + _PLAIN + rb"(?:\\." + _PLAIN + rb')*+)"'
@@ -49,6 +51,12 @@ _SUM = re.compile(rb'"([0-9a-f]{16})"\]')
 _SUM_LENGTH = 19
 _SEAL = b"\x18torn:"
 _CACHED_LENGTH = 1 << 14
+_LONGEST_HEAD = 1 << 15
+_AROUND = 1 << 15  # bytes of a line beside its body, at most
+
+
+class TooLongError(ValueError):
+    """No line can hold the record; nothing was recorded."""
 
 
 @frozen
@@ -95,6 +103,18 @@ def encode(record: Record, seq: int, prev: Owner | None, refs: Mapping[str, int]
     return _encoded((record.kind, record.key, record.task), seq, prev, refs, _encode(to_body(record)))
 
 
+def check_length(record: Record) -> None:
+    """Raises TooLongError, and ValueError if the record has what JSON has not.
+
+    To be asked before anything is written. Commands and operators' words are short by themselves; a flow's are not.
+    """
+    if isinstance(record, Step) and (size := len(_encode(to_body(record)))) > LONGEST - _AROUND:
+        raise TooLongError(
+            f"{record.what} of {escaped(record.key)} takes {size} bytes; keep it below {LONGEST - _AROUND} and pass a "
+            "reference"
+        )
+
+
 def encode_lost(owner: Owner, seq: int, prev: Owner | None) -> bytes:
     """The line that stands in the place of a record that cannot be read."""
     return _encoded(owner, seq, prev, {}, "null")
@@ -121,6 +141,8 @@ def decode(raw: bytes) -> Line:
 
 def embedded(raw: bytes) -> Iterator[tuple[int, Line]]:
     """Lines that begin within these bytes, with where, if their heads are legible: a newline was overwritten."""
+    if len(raw) > LONGEST:
+        return
     for match in _HEAD.finditer(raw, 1):
         if _head_holds(match):
             yield match.start(), outline(raw[match.start() :])
@@ -155,7 +177,7 @@ def unsealed(raw: bytes) -> bytes | None:
 
 
 def _outline(raw: bytes) -> Line:
-    match = _HEAD.match(raw)
+    match = _HEAD.match(raw if len(raw) <= LONGEST else raw[:_LONGEST_HEAD])
     if match is None or not _head_holds(match):
         return _without_head(raw)
     try:
@@ -211,7 +233,7 @@ def _text(raw: bytes) -> str:
 
 
 def _without_head(raw: bytes) -> Line:
-    if not _OTHER_VERSION.match(raw):
+    if len(raw) > LONGEST or not _OTHER_VERSION.match(raw):
         return CORRUPT
     try:
         json.loads(raw)

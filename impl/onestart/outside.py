@@ -32,8 +32,9 @@ class Strand:
     """One submission on its way, in one process.
 
     token: of the lease that it acquired, 0 if none. started: whether this strand started its key. failure: what the
-    executor raised instead of starting it. seen: how many records the ledger had when the strand last looked. executor:
-    the name of the executor that it deals with. elsewhere: that one cannot tell what became of the key.
+    executor raised instead of starting it. seen: how many records the ledger had when the strand last looked. fresh:
+    whether it is certainly the key's first submission. executor: the name of the executor that it deals with.
+    elsewhere: that one cannot tell what became of the key.
     """
 
     number: int
@@ -44,6 +45,7 @@ class Strand:
     started: bool = False
     failure: str = ""
     seen: int = 0
+    fresh: bool = False
     executor: str = ""
     elsewhere: bool = False
 

@@ -85,5 +85,8 @@ def _refuse_newer(health: Health, where: str) -> None:
 
 
 def _said(where: str, health: Health, kept: Kept | None) -> str:
-    whose = "whose it was cannot be told" if kept is None else f"{kept.owner[0]} of {kept.place[1]}"
-    return f"{where}: {health.replace('_', ' ')}, {whose}"
+    said = f"{where}: {health.replace('_', ' ')}"
+    if kept is None:
+        return f"{said}, whose it was cannot be told"
+    whose = f"{kept.owner[0]} of {kept.place[1]}"
+    return said if kept.place[1] in where else f"{said}, {whose}"

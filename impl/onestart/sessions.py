@@ -8,7 +8,7 @@ from attrs import frozen
 
 from onestart import evidence, leases
 from onestart.answers import Answer, Outcome, Reason
-from onestart.command import Bound, Command, check_name
+from onestart.command import BadCommandError, Bound, Command, check_name
 from onestart.kernel import answered, close_and_tell, report
 from onestart.outside import Decision, Outside, Strand
 from onestart.ports import View
@@ -73,10 +73,14 @@ class Sessions:
 
 
 def command_on_record(view: View, *, key: str) -> Decision[Command | None]:
-    """The command that a key is bound to, as far as its receipts can be read."""
+    """The command that a key is bound to, as far as its receipts can be read and hold a command that is this key's."""
     for record in view.receipt(key).records:
-        if record.command is not None:
-            return Decision(Command(**record.command))
+        try:
+            command = Command(**record.command) if record.command is not None else None
+        except (TypeError, BadCommandError):
+            continue
+        if command is not None and (command.key, command.fingerprint) == (key, record.fingerprint):
+            return Decision(command)
     return Decision(None)
 
 

@@ -14,6 +14,7 @@ from rich.markup import escape
 
 from onestart_conformance.campaign import EXAMPLES
 from onestart_conformance.faults import FAULTS
+from onestart_conformance.faults.damage import DAMAGE_FAULTS
 from onestart_conformance.flows.faults import FLOW_FAULTS
 from onestart_conformance.flows.stories import save_flow_stories
 from onestart_conformance.hunts import Hunt, any_fault, hunt_all
@@ -45,11 +46,11 @@ def faults(
     as_json: bool,
 ) -> None:
     """Seed each fault into the library and see whether the oracle that is named with it objects: faults of the command
-    chain, and of flows.
+    chain, of flows, and of what is made of damage.
 
     Exit code 1 if one is not found.
     """
-    every = [*FAULTS.values(), *FLOW_FAULTS.values()]
+    every = [*FAULTS.values(), *FLOW_FAULTS.values(), *DAMAGE_FAULTS.values()]
     chosen = [any_fault(name) for name in dict.fromkeys(names)] or every
     screen = Screen(quiet=as_json)
     if only_list:

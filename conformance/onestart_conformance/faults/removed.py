@@ -56,7 +56,7 @@ def _degraded_read_reported() -> list[Patch]:
 
 
 def _never_intended(*, damage: bool = False, notes: bool = True, results: bool = True) -> list[Patch]:
-    def lax(view: View, key: str, task: str) -> bool:
+    def lax(view: View, key: str, task: str, *, fresh: bool = False) -> bool:
         states = ("absent", "offered", *(("damaged",) if damage else ()))
         if evidence.attempt_state(view, key) not in states or evidence.lease_damaged(view, task):
             return False

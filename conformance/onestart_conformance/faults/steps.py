@@ -33,7 +33,7 @@ def _loser_releases() -> list[Patch]:
 def _claimed_anew() -> list[Patch]:
     """Once the lease has run out, an intended attempt is offered and claimed as if it were new."""
 
-    def forgetful(view: View, key: str, task: str) -> bool:
+    def forgetful(view: View, key: str, task: str, *, fresh: bool = False) -> bool:
         return not evidence.over(view, key) and not evidence.completed(view, key)
 
     return [(evidence, "never_intended", forgetful)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
@@ -73,7 +74,7 @@ class LocalFiles:
 
     def make_folder(self, path: str) -> None:
         try:
-            os.mkdir(path)
+            os.mkdir(path, 0o700)
         except FileExistsError:
             if not os.path.isdir(path):
                 raise
@@ -102,17 +103,17 @@ class LocalFiles:
     def read(self, path: str, offset: int, length: int) -> bytes:
         kept: dict[str, int] | None = getattr(self._kept, "open", None)
         if kept is None:
-            descriptor = _open(path)
+            descriptor = _open(path, os.O_RDONLY)
             try:
                 return _read(descriptor, offset, length)
             finally:
                 os.close(descriptor)
         if path not in kept:
-            kept[path] = _open(path)
+            kept[path] = _open(path, os.O_RDONLY)
         return _read(kept[path], offset, length)
 
     def append(self, path: str, data: bytes) -> None:
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        descriptor = _open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         try:
             _write(descriptor, data)
         finally:
@@ -122,10 +123,10 @@ class LocalFiles:
         _sync(path, os.O_RDONLY)
 
     def sync_folder(self, path: str) -> None:
-        _sync(path, os.O_RDONLY | os.O_DIRECTORY)
+        _sync(os.path.join(path, ""), os.O_RDONLY | os.O_DIRECTORY)
 
     def write_new(self, path: str, data: bytes) -> None:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        descriptor = _open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             _write(descriptor, data)
             _flush(descriptor)
@@ -136,7 +137,7 @@ class LocalFiles:
 def _locked(path: str) -> int:
     """A descriptor of the file that is at this path, locked: the one that was locked may have been replaced."""
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        descriptor = _open(path, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             held, there = os.fstat(descriptor), _stat(path)
@@ -150,16 +151,26 @@ def _locked(path: str) -> int:
 
 def _stat(path: str) -> os.stat_result | None:
     try:
-        found = os.stat(path)
+        found = os.lstat(path)
     except FileNotFoundError:
         return None
+    if stat.S_ISLNK(found.st_mode):
+        raise _linked(path)
     if not stat.S_ISREG(found.st_mode):
         raise OSError(None, "it is not a regular file", path)
     return found
 
 
-def _open(path: str) -> int:
-    return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+def _open(path: str, flags: int) -> int:
+    """A file is its owner's alone, and never one that a link leads to: who can write a link could not write there."""
+    try:
+        return os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise _linked(path) if error.errno == errno.ELOOP else error from None
+
+
+def _linked(path: str) -> OSError:
+    return OSError(errno.ELOOP, f"{os.path.basename(path)} is a symbolic link; name the file itself", path)
 
 
 def _read(descriptor: int, offset: int, length: int) -> bytes:
@@ -179,7 +190,7 @@ def _write(descriptor: int, data: bytes) -> None:
 
 
 def _sync(path: str, flags: int) -> None:
-    descriptor = os.open(path, flags | os.O_CLOEXEC)
+    descriptor = _open(path, flags)
     try:
         _flush(descriptor)
     finally:

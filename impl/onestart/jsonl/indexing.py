@@ -79,9 +79,7 @@ class BesideFiles:
     def _much(self, beyond: int, covered: int) -> bool:
         return beyond > max(self._indexing.least, covered // self._indexing.share)
 
-    def renew(
-        self, journals: Mapping[str, Journal], taken: Taken | None, names: Names, references: References
-    ) -> bool:
+    def renew(self, journals: Mapping[str, Journal], taken: Taken | None, names: Names, references: References) -> bool:
         """Put a new index there, unless another process just has, or it cannot be written now. Whether there is one.
 
         Raises UnusableIndexError if the old one turns out to be damaged.

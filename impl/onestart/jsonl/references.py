@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import zip_longest
 from typing import TypeAlias
 
@@ -61,8 +61,20 @@ class References:
                 self.unmet.setdefault(where, set()).add(seq)
         self._left, self._waiting = [], []
 
-    def confirm(self, of: Mapping[str, Journal], suspected: Mapping[Place, Iterable[int]]) -> None:
+    def seen(self) -> References:
+        """What is known by now."""
+        known = References()
+        known.unmet, known.furthest = dict(self.unmet), dict(self.furthest)
+        return known
+
+    def gaps(self, journal: Journal) -> list[tuple[int, int]]:
+        """First and last number of records that are missing: within a store, and at its end if others had seen more."""
+        there, furthest = journal.last_seq + len(journal.pending), self.furthest[journal.store]
+        return [*journal.gaps, *([(there + 1, furthest)] if there < furthest else [])]
+
+    def confirm(self, of: Mapping[str, Journal], before: References) -> None:
         """Missing is only what was missing before the stores were read again, and still is."""
+        self.furthest, suspected = before.furthest, before.unmet
         missing = {where: {s for s in seqs if not of[where[0]].has(where, s)} for where, seqs in suspected.items()}
         self.unmet = {where: seqs for where, seqs in missing.items() if seqs}
 

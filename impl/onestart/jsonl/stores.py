@@ -130,7 +130,7 @@ class Stores:
         Therefore a record is missing only if it still is when all stores are read for the second time.
         """
         self.refresh()
-        suspected = dict(self._references.unmet)
+        suspected = self._references.seen()
         self.refresh()
         self._sure(lambda: self._references.confirm(self._of, suspected))
 
@@ -278,7 +278,7 @@ class Stores:
         owned = _NO_NUMBERS if journal.store == "attempts" else known
         lines = [entry for entry in (*journal.unowned, *journal.pending) if entry.seq not in owned]
         found = [_stray(journal, entry.health, entry.where) for entry in lines]
-        gone = [(a, b) for a, b in journal.gaps if sum(a <= seq <= b for seq in owned) <= b - a]
+        gone = [(a, b) for a, b in self._references.gaps(journal) if sum(a <= seq <= b for seq in owned) <= b - a]
         found += [_stray(journal, Health.CORRUPT, f" (records {a} to {b}, missing)") for a, b in gone]
         if journal.store == "attempts":
             shown = {entry.seq for entry in lines}

@@ -22,7 +22,7 @@ from onestart.records import STORES
 from onestart.verification import MOST, Progress, StoreReport, silent
 
 _EVERY = 1000
-_BLOCK = 12  # bits of a record's number that count within a block
+_BLOCK = 6  # bits of a record's number that count within a block
 
 
 def verify(
@@ -60,7 +60,7 @@ class _Audit:
 
     def reports(self) -> tuple[StoreReport, ...]:
         self._read()
-        suspected = dict(self._references.unmet)
+        suspected = self._references.seen()
         self._read()
         self._references.confirm(self._of, suspected)
         return tuple(self._report(store) for store in STORES)
@@ -81,7 +81,8 @@ class _Audit:
         for entry in (*journal.unowned, *journal.pending):
             tally.count(entry, entry.health, "whose it is cannot be told")
         texts = [text for _, text in tally.found]
-        texts += [f"{journal.name}: records {first} to {last} are missing" for first, last in journal.gaps]
+        gaps = self._references.gaps(journal)
+        texts += [f"{journal.name}: records {first} to {last} are missing" for first, last in gaps]
         unmet = [(where, s) for where, seqs in self._references.unmet.items() for s in sorted(seqs)]
         unmet = [(where, seq) for where, seq in unmet if self._of[where[0]] is journal]
         texts += [
@@ -96,7 +97,7 @@ class _Audit:
             corrupt=tally.seen[Health.CORRUPT],
             unsupported=tally.seen[Health.UNSUPPORTED_VERSION],
             torn=journal.torn + journal.open_tail,
-            missing=tally.gone + _absent(journal, {seq for _, seq in unmet}),
+            missing=tally.gone + _absent(journal, gaps, {seq for _, seq in unmet}),
             backward=journal.backward,
             lost=tally.lost,
             findings=tuple(texts[:MOST]),
@@ -179,11 +180,11 @@ class _Numbers:
         return int.from_bytes(blake2b(said, digest_size=8, key=self._salt).digest(), "little") or 1
 
 
-def _absent(journal: Journal, lost: set[int]) -> int:
+def _absent(journal: Journal, gaps: list[tuple[int, int]], lost: set[int]) -> int:
     """How many records are neither there nor in the place of an illegible line."""
     there = {entry.seq for entry in (*journal.unowned, *journal.pending)}
-    outside = [seq for seq in lost - there if not any(first <= seq <= last for first, last in journal.gaps)]
-    return len(outside) + sum(last - first + 1 for first, last in journal.gaps)
+    outside = [seq for seq in lost - there if not any(first <= seq <= last for first, last in gaps)]
+    return len(outside) + sum(last - first + 1 for first, last in gaps)
 
 
 def _whose(where: Place) -> str:

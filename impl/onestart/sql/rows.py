@@ -8,10 +8,11 @@ moved or swapped by hand is found out when it is read. The columns only say wher
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from onestart.health import Health
 from onestart.lines import CORRUPT, Line, Place, decode, encode, place
+from onestart.ports import LedgerUnavailableError
 from onestart.records import STORES, Record
 
 TABLES = tuple(STORES)
@@ -81,6 +82,16 @@ class Rows(Protocol):
         """Add a row, durable with the transaction."""
 
 
+def from_values(values: Sequence[Any]) -> Row:
+    """The row that a database returns. Raises LedgerUnavailableError if it has what the table does not take.
+
+    Damage to a database's own pages can make anything of a value. A line that is no bytes is an illegible one.
+    """
+    if [type(value) for value in values[:-1]] != [int, str, str, int, str, str, int]:
+        raise LedgerUnavailableError("ledger", "a row has a value of another type than its column")
+    return Row._make((*values[:-1], values[-1] if isinstance(values[-1], bytes) else b""))
+
+
 def row_of(record: Record, *, order: int, n: int, refs: Mapping[str, int]) -> Row:
     """The row of a new record. refs: the number of the newest record of each other kind."""
     line = encode(record, n, None, refs)[:-1]
@@ -90,7 +101,7 @@ def row_of(record: Record, *, order: int, n: int, refs: Mapping[str, int]) -> Ro
 
 def read(row: Row) -> Line:
     """The line of a row; damaged if it is not what the row is found by."""
-    line = decode(bytes(row.line))
+    line = decode(row.line)
     if line.health is not Health.INTACT and not line.lost:
         return line
     there = (line.kind, place(*line.owner)[1], line.seq, line.key, line.task, line.refs.get("lease", 0))

@@ -168,13 +168,13 @@ class SqliteRows(Statements):
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> Iterable[tuple[Any, ...]]:
         try:
             return self._connection.execute(sql, parameters).fetchall()
-        except apsw.Error as error:
+        except (apsw.Error, UnicodeDecodeError) as error:
             raise unavailable(error) from error
 
     def stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
         try:
             yield from self._connection.execute(sql)
-        except apsw.Error as error:
+        except (apsw.Error, UnicodeDecodeError) as error:
             raise unavailable(error) from error
 
     def integrity(self) -> tuple[str, ...]:
@@ -208,8 +208,8 @@ def in_force(path: str) -> str:
     return newest
 
 
-def unavailable(error: apsw.Error) -> LedgerUnavailableError:
-    """What SQLite said."""
+def unavailable(error: apsw.Error | UnicodeDecodeError) -> LedgerUnavailableError:
+    """What SQLite said; or that a text which it returned is none."""
     if isinstance(error, apsw.NotADBError):
         return NotALedgerError("the file is no SQLite database")
     return LedgerUnavailableError("ledger", str(error) or type(error).__name__)

@@ -19,7 +19,7 @@ from onestart.ports import LedgerUnavailableError, NotALedgerError
 from onestart.records import STORES, store_of
 from onestart.repair import Repair, RepairRefusedError, save, survey
 from onestart.sql.history import RowsWriter, kept, missing
-from onestart.sql.rows import COLUMNS, TABLES, Row, read
+from onestart.sql.rows import COLUMNS, TABLES, Row, from_values, read
 from onestart.sql.sqlite import SqliteRows, created, in_force, locked, reading
 
 _DRAFT = ".draft"
@@ -162,7 +162,7 @@ def _reached(rows: SqliteRows, store: str) -> dict[int, Row]:
     for direction in ("ASC", "DESC"):
         try:
             for values in rows.stream(f'SELECT {COLUMNS} FROM "{store}" ORDER BY "order" {direction}'):
-                row = Row._make(values)
+                row = from_values(values)
                 found[row.order] = row
             return found
         except LedgerUnavailableError:
@@ -172,4 +172,4 @@ def _reached(rows: SqliteRows, store: str) -> dict[int, Row]:
 
 def _one(rows: SqliteRows, store: str, order: int) -> Iterator[Row]:
     with suppress(LedgerUnavailableError):
-        yield from map(Row._make, rows.run(f'SELECT {COLUMNS} FROM "{store}" WHERE "order" = ?', [order]))
+        yield from map(from_values, rows.run(f'SELECT {COLUMNS} FROM "{store}" WHERE "order" = ?', [order]))

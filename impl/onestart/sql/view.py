@@ -134,10 +134,13 @@ class RowsView:
         return self._known[key]
 
     def _load(self, keys: Sequence[str]) -> None:
+        rows = list(self._rows.of_keys(keys)) if keys else []
         found: dict[str, list[Row]] = {key: [] for key in keys}
-        if keys:
-            for row in self._rows.of_keys(keys):
-                found[row.key if row.kind == "lease" else row.name].append(row)
+        if not all(_found_by(row) in found for row in rows):  # pages are damaged, so each key gets what is found by it
+            found = {key: list(self._rows.of_keys([key])) for key in keys}
+            rows = []
+        for row in rows:
+            found[_found_by(row)].append(row)
         self._known |= {key: _known(rows) for key, rows in found.items()}
 
     def _of_key(self, kind: str, key: str) -> Reading[Any]:
@@ -162,6 +165,11 @@ class RowsView:
         if seen > last:
             return Reading(tuple(records), count, Health.CORRUPT, f"{_spot(*where, seen)}, missing")
         return Reading(tuple(records), count, health, _spot(*where, last))
+
+
+def _found_by(row: Row) -> str:
+    """The key that a row is found by."""
+    return row.key if row.kind == "lease" else row.name
 
 
 def _known(rows: Iterable[Row]) -> _Known:

@@ -52,6 +52,7 @@ def repair(conninfo: str, *, schema: str = "onestart") -> Repair:
             raise RepairRefusedError(f"the schema {schema}: nothing is wrong with it")
         sealed = _set_aside(connection, server)
         new = PostgresRows(connection, server)
+        new.adopt()
         kept = save(RowsHistory(PostgresRows(connection, sealed)), RowsWriter(new))
         new.commit()
     finally:

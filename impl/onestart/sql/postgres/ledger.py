@@ -30,13 +30,21 @@ class PostgresLedger:
     has written nothing; if the answer to its COMMIT is lost, the next transaction looks whether its rows are there.
 
     conninfo: as psycopg takes it, a URL or names with values. schema: letters, digits and underscores. limits: how long
-    things are waited for. run: how a step is run, each alone; together and in threads if None.
+    things are waited for. prepared: statements are prepared, which saves the server most of its work; not for a pooler
+    that hands out sessions by the transaction and does not know of them. run: how a step is run, each alone; together
+    and in threads if None.
     """
 
     def __init__(
-        self, conninfo: str, *, schema: str = "onestart", limits: Limits | None = None, run: Run | None = None
+        self,
+        conninfo: str,
+        *,
+        schema: str = "onestart",
+        limits: Limits | None = None,
+        prepared: bool = False,
+        run: Run | None = None,
     ) -> None:
-        self._server = Server(conninfo, schema, limits or Limits())
+        self._server = Server(conninfo, schema, limits or Limits(), prepared)
         self._run = run
         self._rows: PostgresRows | None = None
         self._process = os.getpid()

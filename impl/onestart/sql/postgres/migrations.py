@@ -17,7 +17,7 @@ Migration: TypeAlias = Callable[[str], tuple[str, ...]]
 _TEXT = 'TEXT COLLATE "C"'
 _LOCK = "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('onestart'), pg_catalog.hashtext(%s))"
 _COLUMNS = """
-    SELECT "c"."relname", "a"."attname", pg_catalog.format_type("a"."atttypid", "a"."atttypmod")
+    SELECT "c"."relname", "a"."attname", pg_catalog.format_type("a"."atttypid", "a"."atttypmod"), "a"."attnotnull"
     FROM pg_catalog.pg_class AS "c"
     JOIN pg_catalog.pg_namespace AS "s" ON "s"."oid" = "c"."relnamespace"
     LEFT JOIN pg_catalog.pg_attribute AS "a"
@@ -57,7 +57,7 @@ def version(connection: Connection, server: Server) -> int:
         found = set(connection.execute(_COLUMNS, (server.schema,)))
     if not found:
         return 0
-    if not {("ledger", "version", "bigint"), ("migrations", "version", "bigint")} <= found:
+    if not {("ledger", "version", "bigint", True), ("migrations", "version", "bigint", True)} <= found:
         raise NotALedgerError(f"the schema {server.schema} holds something else than a ledger")
     newest = _newest(connection, server)
     if newest > SCHEMA_VERSION:
@@ -88,8 +88,7 @@ def _one(connection: Connection, server: Server) -> None:
         connection.execute(f'SELECT 1 FROM {prefix}"ledger" FOR UPDATE')
     elif not _exists(connection, server):
         connection.execute(f"CREATE SCHEMA {server.prefix[:-1]}")
-    for statement in MIGRATIONS[before](prefix):
-        connection.execute(statement)
+    connection.execute(";".join(MIGRATIONS[before](prefix)))
     connection.execute(f'INSERT INTO {prefix}"migrations" VALUES (%s, pg_catalog.now())', (before + 1,))
     connection.execute(f'UPDATE {prefix}"ledger" SET "version" = %s', (before + 1,))
 
@@ -104,5 +103,5 @@ def _exists(connection: Connection, server: Server) -> bool:
 
 def _expected() -> set[tuple[Any, ...]]:
     types = dict.fromkeys(("order", "n", "lease"), "bigint") | {"line": "bytea"}
-    rows = {(table, column, types.get(column, "text")) for table in TABLES for column in Row._fields}
-    return rows | {("ledger", "version", "bigint"), ("ledger", "records", "bigint")}
+    rows = {(table, column, types.get(column, "text"), True) for table in TABLES for column in Row._fields}
+    return rows | {("ledger", "version", "bigint", True), ("ledger", "records", "bigint", True)}

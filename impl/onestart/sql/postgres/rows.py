@@ -7,10 +7,12 @@ no number for the row, so the server refuses it, and with it the transaction.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
+from onestart.group_commit import MOST
 from onestart.ports import LedgerUnavailableError, NotALedgerError
 from onestart.records import store_of
 from onestart.sql.postgres.server import Connection, Server, translated
@@ -41,20 +43,21 @@ LOOK = """
 """
 INSERT = """
     WITH "moved" AS (
-        UPDATE {prefix}"ledger" SET "records" = "records" + 1 WHERE "records" = %s AND "version" = %s
+        UPDATE {prefix}"ledger" SET "records" = "records" + 1
+        WHERE "records" = %s AND "version" = %s AND "tableoid"::bigint = %s
         RETURNING "records"
     )
     INSERT INTO {prefix}"{table}" ({columns}) VALUES ((SELECT "records" FROM "moved"), {values})
 """
 _VALUES = ", ".join(["%s"] * (len(Row._fields) - 1))
-_AT_ONCE = 1000  # rows that are fetched together when all are read
+_AT_ONCE = 1000  # rows that are fetched or inserted together when there are many
 
 
 class PostgresRows(Statements):
     """The rows of a ledger over one connection, transaction by transaction.
 
     table: the server's number of the ledger's table. transaction: that of the transaction. written: the rows that it
-    has inserted.
+    has inserted, the last ones of a transaction that is more than a group of steps.
     """
 
     def __init__(self, connection: Connection, server: Server) -> None:
@@ -63,9 +66,10 @@ class PostgresRows(Statements):
         self.order = 0
         self.table = 0
         self.transaction = ""
-        self.written: list[Row] = []
+        self.written: deque[Row] = deque(maxlen=MOST)
         self._waiting: list[Row] = []
         self._times = server.limits.milliseconds
+        self._prepared = server.prepared
         self._streams = count()
 
     def lock(self) -> None:
@@ -81,12 +85,20 @@ class PostgresRows(Statements):
 
     def _begin(self, *texts: str) -> None:
         """In one message, of the old kind: after a pipeline the server does not always watch over an idle session."""
-        self.written, self._waiting = [], []
+        self.written.clear()
+        self._waiting.clear()
         with translated(self.connection):
             answer = self.connection.execute(";".join(texts).format(prefix=self.prefix))
             while answer.nextset():
                 pass
-            found = answer.fetchall()
+            self._take(answer.fetchall())
+
+    def adopt(self) -> None:
+        """Go on with a ledger that this transaction has made over the same connection."""
+        with translated(self.connection):
+            self._take(self.connection.execute(LOOK.format(prefix=self.prefix)).fetchall())
+
+    def _take(self, found: Sequence[tuple[Any, ...]]) -> None:
         if len(found) != 1:
             raise NotALedgerError(f"the table of the ledger's state has {len(found)} rows")
         self.table, version, self.order, self.now, self.transaction = found[0]
@@ -97,7 +109,7 @@ class PostgresRows(Statements):
         with translated(self.connection):
             self._insert()
             cursor = self.connection.cursor(binary=True)
-            return cursor.execute(sql.replace("?", "%s"), parameters).fetchall()
+            return cursor.execute(sql.replace("?", "%s"), parameters, prepare=self._prepared).fetchall()
 
     def stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
         name = f"onestart_{next(self._streams)}"
@@ -111,6 +123,9 @@ class PostgresRows(Statements):
         self._waiting.append(row)
         self.written.append(row)
         self.order = row.order
+        if len(self._waiting) >= _AT_ONCE:
+            with translated(self.connection), self.connection.pipeline():
+                self._insert()
 
     def commit(self) -> None:
         """Make it durable. Raises LostError if nobody knows whether it is; after any other error, nothing is."""
@@ -125,7 +140,7 @@ class PostgresRows(Statements):
         with translated(self.connection):
             self.connection.execute("ROLLBACK")
 
-    def has_all(self, rows: Sequence[Row], transaction: str) -> bool:
+    def has_all(self, rows: Iterable[Row], transaction: str) -> bool:
         """Whether these rows are there, byte for byte, as that transaction has inserted them."""
         for row in rows:
             wanted = f'SELECT {COLUMNS} FROM {self.prefix}"{store_of(row.kind)}" WHERE "order" = ? AND "xmin" = ?::xid'
@@ -136,5 +151,6 @@ class PostgresRows(Statements):
     def _insert(self) -> None:
         for row in self._waiting:
             text = INSERT.format(prefix=self.prefix, table=store_of(row.kind), columns=COLUMNS, values=_VALUES)
-            self.connection.execute(text, [row.order - 1, SCHEMA_VERSION, *row[1:]])
-        self._waiting = []
+            values = [row.order - 1, SCHEMA_VERSION, self.table, *row[1:]]
+            self.connection.execute(text, values, prepare=self._prepared)
+        self._waiting.clear()

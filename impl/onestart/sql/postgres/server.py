@@ -21,6 +21,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _PORTS = re.compile(r"[0-9]{0,5}(,[0-9]{0,5})*")
 _SECRETS = ("password", "sslpassword", "oauth_client_secret")
 _MANGLED = "the connection string is none of PostgreSQL's; in a URL, special characters of a password are %-encoded"
+_NEVER_BY_ITSELF = 1 << 62  # executions after which psycopg prepares what it was not asked to prepare
 _OLDEST = 130_000  # the first with the functions that tell transactions apart
 
 
@@ -50,11 +51,15 @@ class Limits:
 
 @frozen
 class Server:
-    """A schema of a database, and how to get there. The connection string may hold a password, so it is not shown."""
+    """A schema of a database, and how to get there. The connection string may hold a password, so it is not shown.
+
+    prepared: whether sessions are trusted to keep statements, which one behind a pooler may not.
+    """
 
     conninfo: str = field(repr=False)
     schema: str
     limits: Limits = Limits()
+    prepared: bool = False
 
     @property
     def prefix(self) -> str:
@@ -62,13 +67,14 @@ class Server:
         return f"{sql.Identifier(self.schema).as_string()}."
 
     def connect(self) -> Connection:
-        """A connection without a transaction. It keeps nothing that the next transaction would rely on."""
+        """A connection without a transaction. Unless prepared, it keeps nothing that the next one would rely on."""
         if not _NAME.fullmatch(self.schema):
             raise NotALedgerError(f"{self.schema!r} is no name for a schema: letters, digits and underscores are")
         known = _parsed(self.conninfo)
         more: dict[str, Any] = {} if "connect_timeout" in known else {"connect_timeout": self.limits.connect}
+        never = None if not self.prepared else _NEVER_BY_ITSELF
         try:
-            connection = psycopg.connect(self.conninfo, autocommit=True, prepare_threshold=None, **more)
+            connection = psycopg.connect(self.conninfo, autocommit=True, prepare_threshold=never, **more)
         except psycopg.Error as error:
             raise LostError("ledger", _concealed(_said(error), known)) from None
         if connection.info.server_version < _OLDEST:
@@ -91,6 +97,8 @@ def _unavailable(error: psycopg.Error, connection: Connection) -> LedgerUnavaila
         return LostError("ledger", f"the connection was lost: {_said(error)}")
     if isinstance(error, psycopg.errors.LockNotAvailable):
         return LedgerUnavailableError("ledger", "it was locked by another process for too long")
+    if isinstance(error, psycopg.errors.NotNullViolation):  # of the number that a row gets if the ledger is as it was
+        return LedgerUnavailableError("ledger", "it is not as it was when this was decided; nothing was written")
     return LedgerUnavailableError("ledger", _said(error))
 
 

@@ -1,0 +1,157 @@
+"""onestart damage: what becomes of a ledger whose bytes are damaged, case by case."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.markup import escape
+
+from onestart_conformance.damage.campaign import MEDIA, parts, try_all
+from onestart_conformance.damage.limits import LIMITS, Limit, Shown
+from onestart_conformance.damage.oracles import ORACLES
+from onestart_conformance.damage.policy import page, policy
+from onestart_conformance.damage.systematic import Count, Tally
+from onestart_conformance.standard import SEED
+from onestart_model.catalog import PROFILES
+from onestart_model.expression import RuleError
+from onestart_report.options import ModelCommand, json_option
+from onestart_report.pool import processes
+from onestart_report.screen import Screen
+
+COLUMNS = ("store", "damage", "tried", "reported", "held", "proceeded", "no trace", "second starts")
+LIMIT_COLUMNS = ("scenario", "damage", "starts in all", "noticed by", "shown")
+LEGEND = "held, proceeded: the command whose record it was. no trace: nothing is left that could tell of it, see below"
+NEXT = "next:  onestart faults --list   or   onestart ledger verify PATH"
+
+
+@click.command(cls=ModelCommand)
+@click.option(
+    "--ledger", "chosen", type=click.Choice([*MEDIA, "all"]), default="all", show_default=True, help="Which kind."
+)
+@click.option("--profile", type=click.Choice(PROFILES), default="quick", show_default=True, help="How much of it.")
+@click.option("--seed", default=SEED, show_default=True, help="Of the pairs; the same seed gives the same ones.")
+@click.option("--jobs", default=2, show_default=True, type=click.IntRange(1, 64), help="Processes at work.")
+@click.option(
+    "--policy",
+    "table",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write what each command does when a store cannot be read to this file, and do nothing else.",
+)
+@json_option
+@click.pass_context
+def damage(
+    ctx: click.Context, chosen: str, profile: str, seed: int, jobs: int, table: Path | None, as_json: bool
+) -> None:
+    """Damage each record of each store in every way there is, and see what the library makes of it.
+
+    Bits are flipped, stores cut off at every byte, records zeroed, swapped, repeated and rolled back; two damages are
+    drawn together. Each time the key is submitted again, and so are another one of its task and an unrelated one.
+
+    Exit code 1 if an oracle objects.
+    """
+    screen = Screen(quiet=as_json)
+    if table is not None:
+        _write(table)
+        screen.line(f"wrote {escape(str(table))}")
+        return
+    tallies = {ledger: _tried(screen, ledger, profile, seed, jobs) for ledger in _chosen(chosen)}
+    shown = {ledger: [(limit, limit.play(MEDIA[ledger]())) for limit in LIMITS.values()] for ledger in tallies}
+    fine = True
+    for ledger, tally in tallies.items():
+        show_damage(screen, ledger, tally)
+        show_limits(screen, ledger, shown[ledger])
+        fine &= not tally.oracles and all(limit.shown_by(one) for limit, one in shown[ledger])
+    screen.line(f"seed {seed}, {profile}")
+    screen.line(NEXT)
+    if as_json:
+        screen.raw(json.dumps({"fine": fine, "ledgers": {n: _document(t) for n, t in tallies.items()}}, indent=1))
+    ctx.exit(0 if fine else 1)
+
+
+def _write(path: Path) -> None:
+    try:
+        path.write_text("\n".join(page(policy())) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise RuleError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _chosen(name: str) -> list[str]:
+    return list(MEDIA) if name == "all" else [name]
+
+
+def _tried(screen: Screen, ledger: str, profile: str, seed: int, jobs: int) -> Tally:
+    whole, start = Tally(), time.perf_counter()
+    every = parts(ledger, profile, seed)
+    with (
+        nullcontext(None) if jobs == 1 else processes(jobs) as pool,
+        screen.phase(f"damage, {ledger}, {profile}") as tell,
+    ):
+        for number, tally in enumerate(try_all(every, pool), 1):
+            whole.include(tally)
+            rate = whole.tried / (time.perf_counter() - start)
+            tell(f"{whole.tried:,} damages, {rate:.0f} a second", number / len(every))
+    return whole
+
+
+def show_damage(screen: Screen, ledger: str, tally: Tally) -> None:
+    """A row for each store and damage, and who objects."""
+    rows = [(store, name, *_cells(count)) for (store, name), count in sorted(tally.counts.items())]
+    total = Count()
+    for count in tally.counts.values():
+        total.include(count)
+    screen.table(f"Damage to {ledger}", COLUMNS, [*rows, ("all", "", *_cells(total))])
+    screen.line(f"[dim]{LEGEND}[/dim]")
+    for (damages, subject, how), objection in tally.objected:
+        screen.line(f"[bold red]{escape(str(objection))}[/]")
+        screen.line(f"  {escape(', then '.join(map(str, damages)))}; asked about {subject}, {escape(str(how))}")
+    objected = ", ".join(f"{oracle} {tally.oracles[oracle]}" for oracle in ORACLES if tally.oracles[oracle])
+    color = "bold red" if objected else "green"
+    screen.line(f"[{color}]{ledger}: {tally.tried:,} damages, {objected or 'no oracle objects'}[/]")
+
+
+def show_limits(screen: Screen, ledger: str, shown: list[tuple[Limit, Shown]]) -> None:
+    """What nobody can notice, as it is."""
+    rows = [
+        (limit.name, limit.statement, str(one.starts), _noticed(one), _said(limit.shown_by(one)))
+        for limit, one in shown
+    ]
+    screen.table(f"What cannot be noticed, {ledger}", LIMIT_COLUMNS, rows)
+
+
+def _noticed(shown: Shown) -> str:
+    return "an answer" if shown.told else "the ledger's check" if shown.verified else "nobody"
+
+
+def _said(holds: bool) -> str:
+    return "as said" if holds else "[bold red]not as said[/]"
+
+
+def _cells(count: Count) -> tuple[str, ...]:
+    starts = f"[bold red]{count.starts}[/]" if count.starts else "0"
+    numbers = (count.tried, count.reported, count.held, count.proceeded, count.hidden)
+    return (*(f"{number:,}" for number in numbers), starts)
+
+
+def _document(tally: Tally) -> dict[str, Any]:
+    return {
+        "tried": tally.tried,
+        "objections": dict(tally.oracles),
+        "counts": [
+            {
+                "store": store,
+                "damage": name,
+                "tried": count.tried,
+                "reported": count.reported,
+                "held": count.held,
+                "proceeded": count.proceeded,
+                "no_trace": count.hidden,
+                "second_starts": count.starts,
+            }
+            for (store, name), count in sorted(tally.counts.items())
+        ],
+    }

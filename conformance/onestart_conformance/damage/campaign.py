@@ -1,0 +1,119 @@
+"""Damage by the profile: every case of every store, in parts that several processes can share, and pairs at random."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from itertools import islice
+
+from attrs import frozen
+
+from onestart_conformance.collector import seldom_collecting
+from onestart_conformance.damage.drawn import draw_pairs, drawn_pair
+from onestart_conformance.damage.jsonl import DiskMedium
+from onestart_conformance.damage.medium import Medium
+from onestart_conformance.damage.oracles import objections
+from onestart_conformance.damage.prepared import Prepared, prepared
+from onestart_conformance.damage.sqlite import SqliteMedium
+from onestart_conformance.damage.systematic import Case, Scope, Tally, cases, tried
+from onestart_conformance.damage.trial import attempt
+from onestart_conformance.faults.fault import Fault, seeded
+from onestart_conformance.judgement import Objection
+
+SLICES = 8  # of a store's cases, so that there is something to tell while they are tried
+
+
+@frozen
+class Effort:
+    """scope: of the systematic part. pairs: how many are drawn."""
+
+    scope: Scope
+    pairs: int
+
+
+EFFORTS: Mapping[str, Effort] = {
+    "quick": Effort(Scope(64, 8), 100),
+    "standard": Effort(Scope(8, 1), 1_000),
+    "deep": Effort(Scope(1, 1), 20_000),
+}
+MEDIA: Mapping[str, Callable[[], Medium]] = {"jsonl": DiskMedium, "sqlite": SqliteMedium}
+
+
+@frozen
+class Part:
+    """A slice of the cases of one store; of pairs, if no store is named."""
+
+    ledger: str
+    profile: str
+    store: str
+    slice: int
+    seed: int
+
+
+def parts(ledger: str, profile: str, seed: int) -> list[Part]:
+    """All of a ledger's damage."""
+    stores = MEDIA[ledger]().stores
+    return [Part(ledger, profile, store, number, seed) for store in (*stores, "") for number in range(SLICES)]
+
+
+def try_part(part: Part) -> Tally:
+    """Try it, in whatever process."""
+    effort, medium = EFFORTS[part.profile], MEDIA[part.ledger]()
+    with seldom_collecting():
+        ledger = prepared(medium)
+        if not part.store:
+            return draw_pairs(ledger, medium, number=part.seed * SLICES + part.slice, examples=effort.pairs // SLICES)
+        tally = Tally()
+        for done in tried(ledger, medium, islice(cases(ledger, part.store, effort.scope), part.slice, None, SLICES)):
+            tally.add(*done)
+        return tally
+
+
+def try_all(chosen: Sequence[Part], pool: Executor | None = None) -> Iterator[Tally]:
+    """Try them, in the pool from now on, or here, one by one as they are asked for."""
+    return map(try_part, chosen) if pool is None else pool.map(try_part, chosen)
+
+
+@frozen
+class DamageCampaign:
+    """What came of looking for a fault. found: the case that its oracle objects to. tried: cases up to then, or all."""
+
+    found: tuple[Case, Objection] | None
+    tried: int
+    others: Counter[str]
+
+
+def damage_campaign(fault: Fault, *, number: int, examples: int) -> DamageCampaign:
+    """Damage the ledger of a library with a fault in it, until the oracle objects that must."""
+    tried_so_far, others = 0, Counter[str]()
+    with seeded(fault), seldom_collecting():
+        medium = DiskMedium()
+        ledger = prepared(medium)
+        for case in _looked_at(ledger, medium, number, examples):
+            tried_so_far += 1
+            for objection in objections(ledger, attempt(ledger, medium, *case)):
+                if fault.caught_by(objection):
+                    return DamageCampaign((case, objection), tried_so_far, others)
+                others[objection.oracle] += 1
+    return DamageCampaign(None, tried_so_far, others)
+
+
+def _looked_at(ledger: Prepared, medium: Medium, number: int, examples: int) -> Iterator[Case]:
+    """Cases of all stores and kinds in turn, and pairs of damages among them; so many in all.
+
+    They come in another order for each number.
+    """
+    chance = random.Random(number)  # noqa: S311
+    every = [case for store in medium.stores for case in cases(ledger, store, EFFORTS["quick"].scope)]
+    chance.shuffle(every)
+    seen = Counter[tuple[str, str]]()
+    ranked: list[tuple[int, int, Case]] = []
+    for place, case in enumerate(every):
+        kind = (case[0][0].store, case[0][0].name)
+        ranked.append((seen[kind], place, case))
+        seen[kind] += 1
+    for _, _, case in sorted(ranked, key=lambda one: one[:2])[: examples // 2]:
+        yield case
+        yield drawn_pair(ledger, chance)
