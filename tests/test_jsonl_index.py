@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import multiprocessing
 import os
 import random
 from collections.abc import Callable
@@ -11,6 +13,7 @@ import pytest
 
 from indexed_files import (
     ALWAYS,
+    QuickFiles,
     everything,
     index_of,
     put,
@@ -21,11 +24,14 @@ from indexed_files import (
     twin,
 )
 from onestart.health import Health
-from onestart.jsonl.files import LocalFiles
+from onestart.jsonl import JsonlLedger, LocalFiles
 from onestart.jsonl.index import Index
 from onestart.jsonl.indexing import Indexing
 from onestart.jsonl.position import Position, digest
+from onestart.jsonl.repair import repair
 from onestart.jsonl.stores import Stores
+from onestart.jsonl.verify import verify
+from onestart.ledgers import inspected
 from onestart.lines import encode
 from onestart.records import STORES, Lease, Receipt, Record
 from test_jsonl_ledger import attempt, receipt, whole
@@ -405,3 +411,79 @@ def test_what_is_read_without_the_lock_may_have_grown(tmp_path: Path) -> None:
     assert not any(stores for stores in reader.stray())
     assert not any(reader.lost(store) for store in STORES)
     assert not any(reader.receipt(key).health.degraded for key in reader.all_keys())
+
+
+# --- the ledger itself ------------------------------------------------------------------------------------------------
+
+
+def append_indexed(folder: str, name: str, count: int) -> None:
+    async def go() -> None:
+        ledger = JsonlLedger(folder, index=Indexing(7, 1 << 40))
+        for number in range(count):
+            key = f"{name}-{number}"
+            seen = await ledger.step(lambda view: (receipt(key), view.receipt(key).count))  # noqa: B023
+            assert seen == 0
+            assert await ledger.step(lambda view: (None, view.receipt(key).count)) == 1  # noqa: B023
+            if number % 9 == 0:
+                ledger = JsonlLedger(folder, index=Indexing(7, 1 << 40))
+
+    asyncio.run(go())
+
+
+def test_processes_write_indexes_while_others_append(tmp_path: Path) -> None:
+    folder = str(tmp_path / "ledger")
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=append_indexed, args=(folder, f"p{number}", 40)) for number in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(120)
+        assert worker.exitcode == 0
+    assert Index(str(tmp_path / "ledger" / "index")).head.lines > 100
+    found, plain = read_with(tmp_path / "ledger"), read_without(tmp_path / "ledger")
+    assert everything(found) == everything(plain)
+    assert found.order == 120
+    assert not any(one.damage or one.torn for one in verify(folder))
+
+
+async def stepped(ledger: JsonlLedger, *records: Record) -> int:
+    for record in records:
+        await ledger.step(lambda view, record=record: (record, None))  # type: ignore[misc]
+    return await ledger.step(lambda view: (None, view.order))
+
+
+def test_files_that_are_given_have_no_index(tmp_path: Path) -> None:
+    asyncio.run(stepped(JsonlLedger(tmp_path / "a", index=ALWAYS), *COMMANDS[:9]))
+    asyncio.run(stepped(JsonlLedger(tmp_path / "b", files=QuickFiles()), *COMMANDS[:9]))
+    asyncio.run(stepped(JsonlLedger(tmp_path / "c", files=QuickFiles(), index=ALWAYS), *COMMANDS[:9]))
+    assert [(tmp_path / name / "index").exists() for name in "abc"] == [True, False, True]
+
+
+def test_a_new_generation_gets_its_own_index(tmp_path: Path) -> None:
+    ledger = JsonlLedger(tmp_path, index=ALWAYS)
+    asyncio.run(stepped(ledger, *COMMANDS))
+    path = tmp_path / "receipts.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"pending", b"gnidnep", 1))
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir() if file.is_file()}
+    generation = Path(repair(tmp_path).place)
+    assert asyncio.run(stepped(ledger, receipt("k5"))) == len(COMMANDS) + 1
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir() if file.is_file()} == before
+    assert index_of(generation).exists()
+    assert shown(read_with(generation)) == shown(read_without(generation))
+    with inspected(f"jsonl:///{tmp_path}") as view:
+        assert view.receipt("k5").health is Health.INTACT
+        assert view.receipt("k0").health is Health.CORRUPT or view.receipt("k0").count == 2
+
+
+def test_verify_believes_no_index_and_tells_of_its_progress(tmp_path: Path) -> None:
+    asyncio.run(stepped(JsonlLedger(tmp_path, index=ALWAYS), *(receipt(f"k{number}") for number in range(1200))))
+    path = tmp_path / "receipts.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[700] = lines[700].replace(b"pending", b"gnidnep")
+    with path.open("r+b") as file:
+        file.write(b"".join(lines))
+    told: list[tuple[str, int, int]] = []
+    (report, *_) = verify(tmp_path, progress=lambda *what: told.append(what))
+    assert (report.lines, report.intact, report.corrupt) == (1200, 1199, 1)
+    assert report.findings == ("receipts.jsonl:701: corrupt, receipt of 'k700'",)
+    assert [(store, 0 < done < of == path.stat().st_size) for store, done, of in told] == [("receipts", True)]
