@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import random
 from collections.abc import Callable
+from hashlib import blake2b
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ from indexed_files import (
 from onestart.health import Health
 from onestart.jsonl import JsonlLedger, LocalFiles
 from onestart.jsonl.index import Index
+from onestart.jsonl.index_format import TRAILER, UnusableIndexError
 from onestart.jsonl.indexing import Indexing
 from onestart.jsonl.position import Position, digest
 from onestart.jsonl.repair import repair
@@ -312,6 +314,19 @@ def test_a_damaged_index_is_ignored(tmp_path: Path) -> None:
     for made in garbage(path.read_bytes()):
         path.write_bytes(made)
         assert shown(read_with(tmp_path)) == expected
+
+
+def test_an_index_of_a_newer_program_is_ignored(tmp_path: Path) -> None:
+    put(stores_of(tmp_path, ALWAYS), *COMMANDS)
+    index = Index(str(index_of(tmp_path)))
+    encoded = index.head.encoded()
+    newer = encoded[: -TRAILER.size].replace(b'"version":1', b'"version":2')
+    before = index_of(tmp_path).read_bytes()[: -len(encoded)]
+    trailer = TRAILER.pack(len(newer), blake2b(newer, digest_size=16).digest())
+    index_of(tmp_path).write_bytes(before + newer + trailer)
+    with pytest.raises(UnusableIndexError, match="another version"):
+        Index(str(index_of(tmp_path)))
+    assert shown(read_with(tmp_path)) == shown(read_without(tmp_path))
 
 
 @pytest.mark.parametrize("made", ["folder", "link", "fifo", "unreadable"])
