@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import Executor, Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import onestart_check.damage as checked
 from onestart import Chain, Outcome, Reason
 from onestart.records import STORES
 from onestart_conformance.damage import grammar
@@ -23,9 +26,11 @@ from onestart_conformance.damage.trial import How, attempt
 from onestart_conformance.faults import FAULTS
 from onestart_conformance.faults.damage import DAMAGE_FAULTS
 from onestart_model.chain import CHAIN
+from onestart_report.screen import Screen
+from onestart_report.verdict import Verdict
 
 ROOM = Path(__file__).parent.parent
-SOME = Scope(every=192, pairs=48)
+SOME = Scope(every=400, pairs=120, records=2)
 
 
 @pytest.fixture(scope="module")
@@ -176,6 +181,36 @@ def test_the_parts_of_a_profile_are_all_of_it(monkeypatch: pytest.MonkeyPatch, l
         done.include(tally)
     assert done.tried == len(list(cases(ledger, "approvals", scope))) + 16
     assert not done.oracles
+
+
+class AtOnce(Executor):
+    """Workers that are this process."""
+
+    def submit(self, function: Any, /, *arguments: Any, **more: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(function(*arguments, **more))
+        return future
+
+
+def test_a_check_takes_damage_from_standard_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every case, what cannot be noticed, and every fault are claims of a check, and shown."""
+    tiny = Effort(Scope(every=3000, pairs=2000, records=40), pairs=8)
+    monkeypatch.setitem(EFFORTS, "standard", tiny)
+    monkeypatch.setattr(checked, "HERE", ("jsonl",))
+    monkeypatch.setattr(checked, "parts", lambda *of: [part for part in parts(*of) if part.store in ("approvals", "")])
+    monkeypatch.setattr(checked, "DAMAGE_FAULTS", {"strays-dropped": DAMAGE_FAULTS["strays-dropped"]})
+    screen, pool = Screen(), AtOnce()
+    assert checked.damages("quick", 0, pool) == {}
+    damaged = checked.damage(checked.damages("standard", 0, pool), profile="standard", phase=screen.phase)
+    checked.drive_faults_of_damage(damaged, profile="standard", seed=0, phase=screen.phase, pool=pool)
+    assert {claim.method for claim in damaged.claims} == {"damage", "limit", "seeded fault"}
+    assert {claim.verdict for claim in damaged.claims} == {Verdict.PROVED}
+    checked.show_damaged(screen, damaged)
+    shown = capsys.readouterr().out
+    assert "no oracle objects" in shown
+    assert "1 of 1 faults caught" in shown
 
 
 def test_every_key_is_asked_about(ledger: Prepared) -> None:

@@ -11,7 +11,7 @@ from onestart.records import STORES
 from onestart.sql.rows import Row, from_values
 from onestart.sql.view import RowsView
 from onestart_conformance.damage.drawn import draw_pairs
-from onestart_conformance.damage.grammar import Edited, OfFile
+from onestart_conformance.damage.grammar import CutFile, Edited, OfFile
 from onestart_conformance.damage.limits import LIMITS
 from onestart_conformance.damage.prepared import Prepared, command, prepared
 from onestart_conformance.damage.sqlite import SqliteMedium
@@ -97,6 +97,15 @@ def test_a_text_that_is_none_is_a_typed_error_and_stops_nobody_else(
     if column == "key":
         with pytest.raises(LedgerUnavailableError):
             site.run(site.chain().recover())
+
+
+@pytest.mark.parametrize("byte", [1, 15, 16, 71, 72, 99, 100, 511, 512, 1000, 4095, 4096, 8192])
+def test_a_file_that_is_cut_off_is_not_begun_anew(ledger: Prepared, medium: SqliteMedium, byte: int) -> None:
+    """SQLite takes a few bytes for an empty database; a ledger of which some is there has been one."""
+    trial = attempt(ledger, medium, (CutFile(byte),), "ended")
+    assert trial.starts["ended"] == 1
+    assert trial.answers[0].held
+    assert trial.answers[0].findings
 
 
 GOOD = (1, "receipt", "k", 1, "k", "t", 0, b"line")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from onestart.command_line import run
+from onestart_conformance.flows.position import FOLLOWED
 
 
 def test_flows_are_driven(capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,6 +71,7 @@ def test_a_small_program_is_driven_to_the_end(capsys: pytest.CaptureFixture[str]
         "completed": 53,
         "refused": 0,
         "complete": True,
+        "followed": {FOLLOWED: 53},
     }
     assert run(["drive", "--flows", "--systematic", "two-by-two", "--moves", "5"]) == 0
     assert "not known" in capsys.readouterr().out

@@ -6,9 +6,11 @@ import random
 
 import pytest
 
+from onestart_conformance.flows.abstraction import CHANGED
 from onestart_conformance.flows.campaign import flow_campaign
 from onestart_conformance.flows.drawing import draw, edits, smaller
 from onestart_conformance.flows.plan import Plan, Stop, from_document
+from onestart_conformance.flows.position import FOLLOWED
 from onestart_conformance.flows.program import KINDS, Call, Caught, Fan, Program, Saved, parts
 from onestart_conformance.flows.reference import value_of_block
 from onestart_conformance.flows.run import examined, play
@@ -25,6 +27,9 @@ def test_without_a_fault_nobody_objects(seed: int) -> None:
     assert done.world is None, (done.world.plan, done.world.objection)
     assert done.tally.examples == 150
     assert done.tally.outcomes["completed"] > 75
+    assert sum(done.tally.followed.values()) == 150
+    assert done.tally.followed[FOLLOWED] > 100
+    assert done.tally.followed[CHANGED] > 5
 
 
 def test_the_same_seed_gives_the_same_runs() -> None:
@@ -52,6 +57,7 @@ def test_two_branches_of_two_steps_are_driven_to_the_end(name: str) -> None:
     assert walk.complete
     assert (walk.orders, walk.places, walk.runs) == COUNTS[name]
     assert (walk.completed, walk.refused) == (walk.runs, 0)
+    assert walk.followed == {FOLLOWED: walk.runs}
 
 
 def test_counted_ids_complete_or_are_refused() -> None:
@@ -59,6 +65,7 @@ def test_counted_ids_complete_or_are_refused() -> None:
     walk = walk_flow(flow_bound("two-by-two"), 2)
     assert walk.objection is None
     assert (walk.completed, walk.refused) == (36, 17)
+    assert walk.followed == {FOLLOWED: 53}
 
 
 def test_a_systematic_drive_finds_what_is_wrong() -> None:

@@ -7,19 +7,16 @@ import pytest
 from onestart_conformance.flows import judges, outcomes
 from onestart_conformance.flows.campaign import EXAMPLES, flow_campaign
 from onestart_conformance.flows.faults import FLOW_FAULTS
+from onestart_conformance.flows.names import MODEL
 from onestart_conformance.flows.run import examined
 from onestart_conformance.flows.stories import flow_story
 from onestart_conformance.judgement import CRASH
+from onestart_model.flows import FLOWS
 
-PROTECTIONS = (
-    *("stable-ids", "ordinal-kind", "waits-hold", "dispatches-hold", "marker-checked", "spec-bound", "question-bound"),
-    *("hook-input-bound", "watermark", "index-at-admission", "effects-indexed", "latch-at-declaration"),
-    *("latch-at-start", "latch-at-slot", "latch-in-children", "latch-on-activities", "in-flight-declared"),
-    "driver-lease",
-)
+PROTECTIONS = tuple(protection.name for protection in FLOWS.protections)
 ORACLES = (
     *(judges.EFFECT, judges.DELIVERY, judges.ADMISSION, judges.IDENTITY, judges.READING, judges.LEASE),
-    *(outcomes.ORDER, outcomes.VALUE, outcomes.FIT, CRASH),
+    *(outcomes.ORDER, outcomes.VALUE, outcomes.FIT, CRASH, MODEL),
 )
 LONGEST = 30  # lines of a story, of both attempts
 
@@ -39,6 +36,7 @@ def test_a_fault_is_caught_by_the_judge_that_must_catch_it(name: str) -> None:
     assert found.world is not None, f"not within {EXAMPLES} runs; others: {found.others}"
     assert fault.caught_by(found.world.objection)
     assert flow_story(found.world, fault, "a test").lines <= LONGEST
+    followed = fault.oracle == MODEL
     with fault.seeded():
-        assert examined(found.world.plan).objection == found.world.objection
-    assert examined(found.world.plan).objection is None
+        assert examined(found.world.plan, followed=followed).objection == found.world.objection
+    assert examined(found.world.plan, followed=followed).objection is None

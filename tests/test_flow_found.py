@@ -9,8 +9,9 @@ import pytest
 import flow_runs
 from onestart.flow import Handle, flow
 from onestart.records import Step
+from onestart_conformance.flows.faults import FLOW_FAULTS
 from onestart_conformance.flows.plan import Plan, Stop
-from onestart_conformance.flows.program import Call, Caught, Fan, Program, Saved
+from onestart_conformance.flows.program import Call, Caught, Fan, Part, Program, Saved
 from onestart_conformance.flows.run import play
 from onestart_conformance.flows.world import World
 
@@ -111,3 +112,70 @@ def test_an_ordinal_that_is_declared_is_held_before_its_step_is_on_record() -> N
     assert states(world) == ["cut", "refused"]
     world = played(Plan(program, ((0, 1),), (Stop("end g"),), version=2))
     assert [effect.placed.call.label for effect in world.effects].count("b") == 1
+
+
+CHILD = Call("dispatch", "child", body=(Call("run", "x"),))
+
+
+def slowly(part: Part) -> Part:
+    """A branch that takes many rounds of the loop to get to a part, although it waits for nothing."""
+    for _ in range(16):
+        part = Fan("gather", ((part,),))
+    return part
+
+
+def test_a_child_does_not_leave_a_hole_before_its_dispatch() -> None:
+    """A call that waits for its slot has an ordinal below that of a dispatch. The child's steps take it on record with
+    them; otherwise a resume in which the dispatch comes first carries out the child a second time.
+    """
+    branches = (Call("helper", "c"), CHILD), (Call("run", "a"), slowly(Call("llm", "e"))), (B,)
+    plan = Plan(Program((Fan("gather", branches),)), ((1, 0, 0), ()), (Stop("done x"),), version=2, slots=1)
+    with FLOW_FAULTS["admitted-in-order"].seeded():
+        assert [effect.placed.call.label for effect in play(plan, judged=False).effects].count("x") == 2
+    world = play(plan, followed=True)
+    assert world.objection is None, world.objection
+    assert states(world)[:2] == ["cut", "refused"]
+    assert [effect.placed.call.label for effect in world.effects].count("x") == 1
+
+
+def test_a_dispatch_is_bound_to_its_arguments_before_it_has_ended() -> None:
+    """Its child's steps say what it was given; with other arguments it is another child."""
+    other = Call("dispatch", "another", body=CHILD.body)
+    plan = Plan(Program((CHILD,)), stops=(Stop("done x"),), version=2, changed=Program((other,)))
+    world = played(plan)
+    assert states(world)[:2] == ["cut", "refused"]
+    assert "was declared with another spec" in str(world.told[1].outcome)
+
+
+def test_a_watermark_counts_what_is_on_record() -> None:
+    """A call of another branch that waits for its slot is on no record: in a resume its ordinal may be another's."""
+    hook = Call("hook", "hook", body=(Call("run", "a"),))
+    program = Program((Fan("gather", ((hook,), (B,), (Call("helper", "c"), Call("llm", "e")))),))
+    plan = Plan(program, ((2, 0, 0),), (Stop("verdict hook"),), version=2, slots=1)
+    world = play(plan, followed=True)
+    assert world.objection is None, world.objection
+    assert [e.body["after_step"] for e in world.journal() if e.what == "verdict"] == [4]
+    with FLOW_FAULTS["watermark-of-admitted"].seeded():
+        world = play(plan, followed=True)
+    assert [e.body["after_step"] for e in world.journal() if e.what == "verdict"] == [5]
+    assert world.objection is not None
+    assert world.objection.protections == ("watermark-of-admitted",)
+
+
+def test_a_watermark_counts_what_an_earlier_attempt_has_recorded() -> None:
+    """Also a call that only went on record with another one, and a hook that is under way again."""
+    hook = Call("hook", "hook", body=())
+    plan = Plan(Program((Saved(Call("llm", "e"), (hook,)), B)), stops=(Stop("index hook"),), version=2)
+    world = play(plan, followed=True)
+    assert world.objection is None, world.objection
+    assert [e.body["after_step"] for e in world.journal() if e.what == "verdict"] == [2]
+
+
+def test_a_watermark_counts_a_dispatch_by_its_child() -> None:
+    """A child flow that is under way holds its dispatch's ordinal as soon as it has a record."""
+    hook = Call("hook", "hook", body=(Call("run", "a"),))
+    program = Program((Fan("gather", ((hook,), (Call("helper", "c"), CHILD))),))
+    plan = Plan(program, ((1, 0),), (Stop("verdict hook"),), version=2)
+    world = play(plan, followed=True)
+    assert world.objection is None, world.objection
+    assert [e.body["after_step"] for e in world.journal() if e.what == "verdict"] == [4]

@@ -51,8 +51,8 @@ def test_the_format_is_this() -> None:
     """Files that were written once are read by every later version, so a change here is a new version."""
     assert LINE == (
         b'["onestart",1,7,"attempt","k\\"1","t\\u00e4",["attempt","k0","t0"],"a548c8ea",{"receipt":2,"lease":4},'
-        b'{"key":"k\\"1","task":"t\\u00e4","state":"intended","fingerprint":"f00d","token":3,"reason":"\\n","note":""},'
-        b'"584bb6dfa945184b"]\n'
+        b'{"key":"k\\"1","task":"t\\u00e4","state":"intended","fingerprint":"f00d","token":3,"reason":"\\n","note":"",'
+        b'"executor":""},"f629cbfac55bf3c9"]\n'
     )
     assert isinstance(json.loads(LINE), list)
 

@@ -27,6 +27,7 @@ from onestart import (
     NothingToDoError,
     Order,
     Outcome,
+    Reason,
 )
 from onestart.eventlog import EventLogError, read_events
 from onestart.health import Health
@@ -37,7 +38,7 @@ from onestart.launches import AlreadyLaunchedError, Launches
 from onestart.lines import LONGEST, TooLongError, decode, embedded, encode, outline, overrun, unsealed
 from onestart.memory import MemoryLedger
 from onestart.ports import Ledger, NotALedgerError
-from onestart.records import STORES, Receipt, Record, Step
+from onestart.records import STORES, Attempt, Receipt, Record, Step
 from onestart.sql.sqlite import SqliteLedger
 from onestart_conformance.damage.forgery import summed
 from onestart_conformance.damage.jsonl import DiskMedium
@@ -293,6 +294,54 @@ def test_any_body_with_a_right_checksum_is_data(ledger: Prepared, medium: DiskMe
             site.run(call)
         except (NothingToDoError, BadCommandError, LedgerUnavailableError):
             continue
+
+
+GIVEN = Command(key="k", task="t", function="f")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"round": -1},
+        {"unknown": 1},
+        {"payload": float("inf")},
+        {"key": "somebody else's"},
+        {"payload": "another"},
+        {"actor": "mallory"},
+    ],
+)
+def test_a_command_on_record_that_is_not_the_keys_is_damage(more: dict[str, Any]) -> None:
+    """It is never submitted, least of all under another key."""
+    pending = Receipt("k", "t", "pending", GIVEN.fingerprint, GIVEN.to_json() | more)
+    executor = PromptExecutor(Engine(unheard))
+    chain = Chain(ledger=MemoryLedger([pending]), executor=executor)
+    answers = asyncio.run(chain.recover())
+    assert [(answer.outcome, answer.reason) for answer in answers] == [(Outcome.HELD, Reason.COMMAND_DAMAGED)]
+    assert executor.engine.starts == {}
+    assert asyncio.run(chain.submit(GIVEN)).outcome == Outcome.STARTED
+
+
+@pytest.mark.parametrize("call", ["submit", "cancel"])
+def test_a_reason_of_a_later_release_is_no_mistake(call: str) -> None:
+    """The command is closed all the same."""
+    pending = Receipt("k", "t", "pending", GIVEN.fingerprint, GIVEN.to_json())
+    closed = Attempt("k", "t", "closed", GIVEN.fingerprint, reason="a_reason_of_a_later_release")
+    chain = Chain(ledger=MemoryLedger([pending, closed]), executor=PromptExecutor(Engine(unheard)))
+    answer = asyncio.run(chain.submit(GIVEN) if call == "submit" else chain.cancel("k"))
+    assert (answer.outcome, answer.reason) == (Outcome.CLOSED, Reason.CANCELLED)
+
+
+@pytest.mark.parametrize("token", ["7", None, 1.5, True, [7]])
+def test_a_barrier_that_is_no_number_bars_everything(tmp_path: Path, token: object) -> None:
+    """Nobody knows which launches it is to bar."""
+    launches = Launches(tmp_path)
+    launches.bar("k", "t", 2)
+    raw = json.dumps({"record": "barrier", "version": 1, "task": "t", "token": token}).encode()
+    (tmp_path / f"{sha256(b't').hexdigest()}.barrier").write_bytes(
+        sha256(raw).hexdigest()[:16].encode() + b" " + raw + b"\n"
+    )
+    with pytest.raises(CannotTellError):
+        launches.launch(Order("k", "t", 9), lambda _: os.getpid())
 
 
 REASONS = ["task_cancelled", "a_reason_of_a_later_release", "offered", "closed", "ended", "live"]

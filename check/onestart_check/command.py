@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from onestart_check.damage import Damaged, damage, damages, drive_faults_of_damage, show_damaged
 from onestart_check.driven import Driven, drive, drive_without, walks
 from onestart_check.flows import FlowsDriven, drive_faults_of_flows, drive_flows, flow_walks, show_flows
 from onestart_check.summary import show_driven
@@ -68,10 +69,13 @@ def check(
         walking = walks(profile, pool) if chain else {}
         flows_walking = flow_walks(profile, pool) if flows else {}
         pending = [removals(entry, options=options, pool=pool) for entry in entries]
+        trying = damages(profile, seed, pool) if chain else {}
         evidences = [gather(entry, profile=profile, options=options, phase=screen.phase) for entry in entries]
         driven: dict[str, Driven | FlowsDriven] = {}
+        damaged = Damaged()
         if chain:
             driven[CHAIN.name] = drive(walking, profile=profile, seed=seed, phase=screen.phase)
+            damaged = damage(trying, profile=profile, phase=screen.phase)
         if flows:
             driven[FLOWS.name] = drive_flows(flows_walking, profile=profile, seed=seed, phase=screen.phase)
         for evidence, variants in zip(evidences, pending, strict=True):
@@ -79,6 +83,8 @@ def check(
             library = driven.get(evidence.entry.model.name)
             if isinstance(library, Driven):
                 drive_without(library, evidence, profile=profile, seed=seed, phase=screen.phase, pool=pool)
+                drive_faults_of_damage(damaged, profile=profile, seed=seed, phase=screen.phase, pool=pool)
+                library.claims += damaged.claims
             elif isinstance(library, FlowsDriven):
                 drive_faults_of_flows(library, profile=profile, seed=seed, phase=screen.phase, pool=pool)
     claims = [claim for evidence in evidences for claim in evidence.claims]
@@ -89,6 +95,7 @@ def check(
     written = save_traces(save, [*traces, *stories])
     for evidence in evidences:
         _show(screen, evidence, driven.get(evidence.entry.model.name))
+    show_damaged(screen, damaged)
     _close(screen, evidences, driven, written, seed)
     if as_json:
         documents = [_document(e, _claims(e, driven)) for e in evidences]

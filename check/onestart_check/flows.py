@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import Executor, Future
 
@@ -39,6 +40,12 @@ class FlowsDriven:
     walks: dict[tuple[str, int], FlowWalk] = field(factory=dict)
     hunts: list[Hunt] = field(factory=list)
     claims: list[Claim] = field(factory=list)
+
+    @property
+    def followed(self) -> Counter[str]:
+        """How many runs were followed on the model, and why the others were not."""
+        every = [walk.followed for walk in self.walks.values()]
+        return sum([*every, self.random.tally.followed] if self.random is not None else every, Counter[str]())
 
 
 def flow_walks(profile: str, pool: Executor) -> Walking:
@@ -106,6 +113,10 @@ def show_flows(screen: Screen, driven: FlowsDriven) -> None:
         rows.append(("random", "2, 3", "all kinds, changed flows", "", "", f"{driven.random.tally.examples:,}", ""))
     columns = ("flows", "ids", "scope", "first orders", "places to die", "runs", "left")
     screen.table("What was driven of flows", columns, rows)
+    followed = driven.followed
+    if followed:
+        titles = ("how far a run was followed on the model", "runs")
+        screen.table("Flows beside their model", titles, [(how, f"{runs:,}") for how, runs in followed.most_common()])
     if driven.hunts:
         show_hunts(screen, driven.hunts, systematic=False)
         screen.line()

@@ -16,13 +16,13 @@ CACHED = 200_000
 
 
 class Rules:
-    """An instance of the model with memory of the steps that were asked for before."""
+    """An instance of the model with memory of the steps that were asked for before. cached: of how many."""
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, cached: int = CACHED) -> None:
         self.instance = instance
         self.machine = Machine(instance)
         self._promises = [p for p in instance.model.of_kind(INVARIANT, STEP) if not p.supporting]
-        self.apply = lru_cache(CACHED)(self._apply)
+        self.apply = lru_cache(cached)(self._apply)
         self._variants: dict[str, Machine] = {}
 
     def initial(self) -> State:

@@ -128,6 +128,12 @@ CATALOG = (
                 crashes=0,
             ),
             _of_program(
+                "slots",
+                "version 2, two commands whose worker has one slot",
+                program(["run a single"], ["run b single"], last=["marker"], version=2),
+                crashes=2,
+            ),
+            _of_program(
                 "serial",
                 "version 2, branches of a command and a model call in either order",
                 program(["run a", "llm a"], ["llm b", "run b"], version=2),
@@ -136,13 +142,13 @@ CATALOG = (
             _of_program(
                 "waits",
                 "version 2, two questions and a helper effect",
-                program(["human a"], ["human b"], ["effect a"], last=["marker"], version=2),
+                program(["human a"], ["human b"], ["helper a"], last=["marker"], version=2),
                 crashes=1,
             ),
             _of_program(
                 "children",
                 "version 2, a child flow, and a body that does not wait for all of its calls",
-                program(["dispatch a"], ["effect a"], ["run a"], ["marker"], version=2),
+                program(["dispatch a"], ["helper a"], ["run a"], ["marker"], version=2),
                 crashes=1,
             ),
             _of_program(

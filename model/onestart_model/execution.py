@@ -219,6 +219,8 @@ def renumber_stamps(state: State) -> State:
 
     Only the order of stamps means anything, so this is the same state; it makes the reachable states finite.
     """
+    if not any(isinstance(function.type, StampType) for function in state.instance.model.schema.functions):
+        return state
     used: dict[tuple[SortType, int], set[int]] = {}
     for function, arguments, value in state.cells():
         if isinstance(function.type, StampType) and isinstance(value, int) and value > 0:

@@ -41,7 +41,7 @@ SCENARIOS = (
     Scenario("questions", "two questions and a command", (("human a",), ("human b",), ("run a",))),
     Scenario("inputs", "two hooks with different inputs", (("hook a",), ("hook b",))),
     Scenario("watermark", "a hook beside a command", (("hook a",), ("run a",)), spare=1, resumes=2),
-    Scenario("children", "a child flow and a helper effect", (("dispatch a",), ("effect a",))),
+    Scenario("children", "a child flow and a helper effect", (("dispatch a",), ("helper a",))),
     Scenario("closing", "a body that does not wait for its command", (("run a",), ("marker",))),
 )
 

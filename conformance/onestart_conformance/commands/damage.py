@@ -11,7 +11,7 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from onestart_conformance.damage.campaign import MEDIA, parts, try_all
+from onestart_conformance.damage.campaign import HERE, LEDGERS, Part, medium_of, parts, try_all
 from onestart_conformance.damage.limits import LIMITS, Limit, Shown
 from onestart_conformance.damage.oracles import ORACLES
 from onestart_conformance.damage.policy import page, policy
@@ -31,9 +31,10 @@ NEXT = "next:  onestart faults --list   or   onestart ledger verify PATH"
 
 @click.command(cls=ModelCommand)
 @click.option(
-    "--ledger", "chosen", type=click.Choice([*MEDIA, "all"]), default="all", show_default=True, help="Which kind."
+    "--ledger", "chosen", type=click.Choice([*LEDGERS, "all"]), default="all", show_default=True, help="Which kind."
 )
 @click.option("--profile", type=click.Choice(PROFILES), default="quick", show_default=True, help="How much of it.")
+@click.option("--server", default="", help="Where PostgreSQL is; a schema is made there, and dropped.")
 @click.option("--seed", default=SEED, show_default=True, help="Of the pairs; the same seed gives the same ones.")
 @click.option("--jobs", default=2, show_default=True, type=click.IntRange(1, 64), help="Processes at work.")
 @click.option(
@@ -45,7 +46,7 @@ NEXT = "next:  onestart faults --list   or   onestart ledger verify PATH"
 @json_option
 @click.pass_context
 def damage(
-    ctx: click.Context, chosen: str, profile: str, seed: int, jobs: int, table: Path | None, as_json: bool
+    ctx: click.Context, chosen: str, profile: str, server: str, seed: int, jobs: int, table: Path | None, as_json: bool
 ) -> None:
     """Damage each record of each store in every way there is, and see what the library makes of it.
 
@@ -59,14 +60,16 @@ def damage(
         _write(table)
         screen.line(f"wrote {escape(str(table))}")
         return
-    tallies = {ledger: _tried(screen, ledger, profile, seed, jobs) for ledger in _chosen(chosen)}
-    shown = {ledger: [(limit, limit.play(MEDIA[ledger]())) for limit in LIMITS.values()] for ledger in tallies}
+    tallies = {ledger: _tried(screen, parts(ledger, profile, seed, server), jobs) for ledger in _chosen(chosen, server)}
+    shown = {
+        ledger: [(limit, limit.play(medium_of(ledger, server))) for limit in LIMITS.values()] for ledger in tallies
+    }
     fine = True
     for ledger, tally in tallies.items():
         show_damage(screen, ledger, tally)
         show_limits(screen, ledger, shown[ledger])
         fine &= not tally.oracles and all(limit.shown_by(one) for limit, one in shown[ledger])
-    screen.line(f"seed {seed}, {profile}")
+    screen.line(f"seed {seed}, {profile}{'' if server else '; postgres is left out without --server'}")
     screen.line(NEXT)
     if as_json:
         screen.raw(json.dumps({"fine": fine, "ledgers": {n: _document(t) for n, t in tallies.items()}}, indent=1))
@@ -80,16 +83,17 @@ def _write(path: Path) -> None:
         raise RuleError(f"{path} cannot be written: {error.strerror}") from None
 
 
-def _chosen(name: str) -> list[str]:
-    return list(MEDIA) if name == "all" else [name]
+def _chosen(name: str, server: str) -> tuple[str, ...]:
+    if name == "postgres" and not server:
+        raise RuleError("PostgreSQL needs --server, such as --server postgresql://localhost/test")
+    return (LEDGERS if server else HERE) if name == "all" else (name,)
 
 
-def _tried(screen: Screen, ledger: str, profile: str, seed: int, jobs: int) -> Tally:
+def _tried(screen: Screen, every: list[Part], jobs: int) -> Tally:
     whole, start = Tally(), time.perf_counter()
-    every = parts(ledger, profile, seed)
     with (
         nullcontext(None) if jobs == 1 else processes(jobs) as pool,
-        screen.phase(f"damage, {ledger}, {profile}") as tell,
+        screen.phase(f"damage, {every[0].ledger}, {every[0].profile}") as tell,
     ):
         for number, tally in enumerate(try_all(every, pool), 1):
             whole.include(tally)

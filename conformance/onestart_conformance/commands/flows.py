@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -112,9 +113,10 @@ def show_flows(screen: Screen, rows: list[Played], shapes: list[Shaped]) -> None
         ("shape", "what happens", "counted ids", "causal ids", "run again", "as said"),
         [(s.shape.name, s.shape.statement, s.counted, s.causal, str(s.rerun), _mark(s.holds)) for s in shapes],
     )
-    for shaped in shapes:
-        if shaped.objection:
-            screen.line(f"[bold red]{shaped.shape.name}[/]: {escape(shaped.objection)}")
+    named = [(p.row.name, p.objection) for p in rows] + [(s.shape.name, s.objection) for s in shapes]
+    for name, objection in named:
+        if objection:
+            screen.line(f"[bold red]{name}[/]: {escape(objection)}")
     held = sum(p.holds for p in rows) + sum(s.holds for s in shapes)
     screen.line(f"flows: {held} of {len(rows) + len(shapes)} as published, or as said")
 
@@ -180,6 +182,7 @@ def _show_random(screen: Screen, done: FlowCampaign) -> None:
     tally = done.tally
     screen.table("How flows ended", ("", "runs"), [(name, f"{n:,}") for name, n in tally.outcomes.most_common()])
     screen.table("Calls that were made", ("kind", "calls"), [(kind, f"{n:,}") for kind, n in tally.kinds.most_common()])
+    _show_followed(screen, tally.followed)
     screen.line(f"{tally.examples:,} runs, {tally.attempts:,} attempts, {tally.effects:,} effects")
 
 
@@ -198,6 +201,14 @@ def _show_walks(screen: Screen, name: str, walks: dict[int, FlowWalk]) -> None:
     ]
     titles = ("version", "first orders", "places to die", "runs", "completed", "refused", "left")
     screen.table(flow_bound(name).statement, titles, rows)
+    _show_followed(screen, sum((walk.followed for walk in walks.values()), Counter[str]()))
+
+
+def _show_followed(screen: Screen, followed: Counter[str]) -> None:
+    """How many runs the model was beside, step by step, and why it was not beside the others."""
+    if followed:
+        rows = [(how, f"{runs:,}") for how, runs in followed.most_common()]
+        screen.table("On the model of flows", ("how far a run was followed", "runs"), rows)
 
 
 def _random_document(done: FlowCampaign) -> dict[str, Any]:
@@ -208,9 +219,11 @@ def _random_document(done: FlowCampaign) -> dict[str, Any]:
         "attempts": tally.attempts,
         "effects": tally.effects,
         "outcomes": dict(tally.outcomes),
+        "followed": dict(tally.followed),
     }
 
 
 def _walk_document(walk: FlowWalk) -> dict[str, Any]:
     counts = {"orders": walk.orders, "places": walk.places, "runs": walk.runs}
-    return {**counts, "completed": walk.completed, "refused": walk.refused, "complete": walk.complete}
+    ends = {"completed": walk.completed, "refused": walk.refused, "complete": walk.complete}
+    return {**counts, **ends, "followed": dict(walk.followed)}

@@ -11,6 +11,7 @@ from attrs import asdict
 from rich.markup import escape
 
 from onestart_conformance.commands.flows import replay_flow
+from onestart_conformance.flows.follow import follow_flow
 from onestart_conformance.flows.stories import is_flow_story
 from onestart_conformance.judgement import Objection
 from onestart_conformance.stories import Retold, retell
@@ -18,6 +19,8 @@ from onestart_model.catalog import CATALOG
 from onestart_model.counterexample import Counterexample, load
 from onestart_report.options import ModelCommand, json_option
 from onestart_report.screen import Screen
+
+RETELLERS = {"chain": retell, "flows": follow_flow}
 
 
 @click.command(cls=ModelCommand)
@@ -38,9 +41,9 @@ def replay(ctx: click.Context, file: Path, shipped: bool, fault: str | None, as_
     if is_flow_story(file):
         ctx.exit(replay_flow(file, shipped=shipped, fault=fault, as_json=as_json))
     trace = load(file, [entry.model for entry in CATALOG])
-    if trace.instance.model.name != "chain":
+    if trace.instance.model.name not in RETELLERS:
         raise click.UsageError(f"{file} is of the model {trace.instance.model.name}, which no library implements")
-    retold = retell(trace, shipped=shipped, fault=fault)
+    retold = RETELLERS[trace.instance.model.name](trace, shipped=shipped, fault=fault)
     screen = Screen(quiet=as_json)
     _show(screen, trace, retold, _library(trace, shipped, fault))
     if as_json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from itertools import islice
 
@@ -13,15 +13,16 @@ from attrs import frozen
 from onestart_conformance.collector import seldom_collecting
 from onestart_conformance.damage.drawn import draw_pairs, drawn_pair
 from onestart_conformance.damage.jsonl import DiskMedium
-from onestart_conformance.damage.medium import Medium
+from onestart_conformance.damage.medium import FileMedium, Medium
 from onestart_conformance.damage.oracles import objections
 from onestart_conformance.damage.prepared import Prepared, prepared
 from onestart_conformance.damage.sqlite import SqliteMedium
-from onestart_conformance.damage.systematic import Case, Scope, Tally, cases, tried
+from onestart_conformance.damage.systematic import Case, Scope, Tally, cases, cases_of_file, tried
 from onestart_conformance.damage.trial import attempt
 from onestart_conformance.faults.fault import Fault, seeded
 from onestart_conformance.judgement import Objection
 
+LINES = "jsonl"
 SLICES = 8  # of a store's cases, so that there is something to tell while they are tried
 
 
@@ -34,41 +35,70 @@ class Effort:
 
 
 EFFORTS: Mapping[str, Effort] = {
-    "quick": Effort(Scope(64, 8), 100),
+    "quick": Effort(Scope(64, 8), 104),
     "standard": Effort(Scope(8, 1), 1_000),
     "deep": Effort(Scope(1, 1), 20_000),
 }
-MEDIA: Mapping[str, Callable[[], Medium]] = {"jsonl": DiskMedium, "sqlite": SqliteMedium}
+ROWS: Mapping[str, Effort] = {  # a database takes several times as long
+    "quick": Effort(Scope(512, 64, 8), 40),
+    "standard": Effort(Scope(64, 16, 2), 400),
+    "deep": Effort(Scope(1, 1, 1), 4_000),
+}
+FILE = "(file)"
+LEDGERS = (LINES, "sqlite", "postgres")
+HERE = (LINES, "sqlite")  # that need no server
+
+
+def medium_of(ledger: str, server: str = "") -> Medium:
+    """An empty medium of a ledger's kind. server: where PostgreSQL is, as psycopg takes it."""
+    if ledger == "postgres":
+        from onestart_conformance.damage.postgres import PostgresMedium  # whose driver is an extra
+
+        return PostgresMedium(server)
+    return DiskMedium() if ledger == LINES else SqliteMedium()
 
 
 @frozen
 class Part:
-    """A slice of the cases of one store; of pairs, if no store is named."""
+    """A slice of the cases of one store; of pairs, if no store is named. server: see `medium_of`."""
 
     ledger: str
     profile: str
     store: str
     slice: int
     seed: int
+    server: str = ""
 
 
-def parts(ledger: str, profile: str, seed: int) -> list[Part]:
+def effort_of(ledger: str, profile: str) -> Effort:
+    """How much of a ledger's damage a profile tries."""
+    return (EFFORTS if ledger == LINES else ROWS)[profile]
+
+
+def parts(ledger: str, profile: str, seed: int, server: str = "") -> list[Part]:
     """All of a ledger's damage."""
-    stores = MEDIA[ledger]().stores
-    return [Part(ledger, profile, store, number, seed) for store in (*stores, "") for number in range(SLICES)]
+    medium = medium_of(ledger, server)
+    stores = (*medium.stores, *((FILE,) if isinstance(medium, FileMedium) else ()), "")
+    return [Part(ledger, profile, store, number, seed, server) for store in stores for number in range(SLICES)]
 
 
 def try_part(part: Part) -> Tally:
     """Try it, in whatever process."""
-    effort, medium = EFFORTS[part.profile], MEDIA[part.ledger]()
+    effort, medium = effort_of(part.ledger, part.profile), medium_of(part.ledger, part.server)
     with seldom_collecting():
         ledger = prepared(medium)
         if not part.store:
             return draw_pairs(ledger, medium, number=part.seed * SLICES + part.slice, examples=effort.pairs // SLICES)
         tally = Tally()
-        for done in tried(ledger, medium, islice(cases(ledger, part.store, effort.scope), part.slice, None, SLICES)):
+        every = _of_file(medium, effort.scope) if part.store == FILE else cases(ledger, part.store, effort.scope)
+        for done in tried(ledger, medium, islice(every, part.slice, None, SLICES)):
             tally.add(*done)
         return tally
+
+
+def _of_file(medium: Medium, scope: Scope) -> Iterator[Case]:
+    assert isinstance(medium, FileMedium)
+    return cases_of_file(medium.image(), scope)
 
 
 def try_all(chosen: Sequence[Part], pool: Executor | None = None) -> Iterator[Tally]:

@@ -39,11 +39,12 @@ EDITS: tuple[tuple[str, object], ...] = (
 class Scope:
     """every: how far apart the bytes are that are flipped, and at which stores are cut off; 1 for each.
 
-    pairs: how far apart the pairs of records are; 1 for all of them.
+    pairs, records: how far apart the pairs of records are, and the records that are damaged in every other way.
     """
 
     every: int = 1
     pairs: int = 1
+    records: int = 1
 
 
 @define
@@ -107,9 +108,10 @@ def cases(prepared: Prepared, store: str, scope: Scope) -> Iterator[Case]:
     for original in records:
         subject = subject_of(original.line)
         yield from (((damage,), subject, How(recovers=False)) for damage in _of_bytes(original, records, scope))
-        for damage in _of_record(original):
+        each = original.number % scope.records == 0
+        for damage in _of_record(original) if each else ():
             yield (damage,), subject, How(warm=original.number % 2 == 1)
-        if prepared.numbering == PLACE:
+        if prepared.numbering == PLACE and each:
             for column, value in EDITS:
                 yield (grammar.Edited(store, original.number, column, value),), subject, How()
         for number, damage in enumerate(_of_pairs(original, prepared)):
@@ -125,13 +127,13 @@ def cases(prepared: Prepared, store: str, scope: Scope) -> Iterator[Case]:
 
 
 def cases_of_file(image: bytes, scope: Scope) -> Iterator[Case]:
-    """Damage to the file that all stores are in."""
+    """Damage to the file that all stores are in. Not to nothing: an empty file is a ledger that has not begun."""
     for number, byte in enumerate(range(0, len(image), scope.every)):
         yield (grammar.FlippedInFile(byte, byte % 8),), KEYS[number % len(KEYS)], How(recovers=number % 2 == 0)
     for number, byte in enumerate(range(0, len(image), grammar.SECTOR * max(1, scope.every // 16))):
         subject = KEYS[number % len(KEYS)]
         yield (grammar.ZeroedInFile(byte),), subject, How()
-        yield (grammar.CutFile(byte),), subject, How()
+        yield (grammar.CutFile(byte or 1),), subject, How()
 
 
 def _of_bytes(original: Original, records: Sequence[Original], scope: Scope) -> Iterator[Damage]:

@@ -8,14 +8,18 @@ from typing import Any, TypeVar
 
 from attrs import define, field, frozen
 
+from onestart import Event
 from onestart.flow import NEVER, Call, Flows, Known, Outcome, Worker
+from onestart.flow.driver import lease_of
+from onestart.records import Lease
 from onestart.records import Step as Entry
 from onestart_conformance.flows.body import flow_of
 from onestart_conformance.flows.judges import Judges
 from onestart_conformance.flows.loop import FlowLoop
+from onestart_conformance.flows.monitor import Monitor
 from onestart_conformance.flows.plan import Stop
-from onestart_conformance.flows.program import EFFECTS, Placed
-from onestart_conformance.flows.world import LEASE, ROOT, Effect, Told, World
+from onestart_conformance.flows.program import EFFECTS, ROOT, Placed
+from onestart_conformance.flows.world import LEASE, Effect, Told, World
 from onestart_conformance.judgement import CRASH, Objection
 
 T = TypeVar("T")
@@ -44,11 +48,13 @@ class Attempt:
     judges: Judges
     told: Told
     stop: Stop | None
+    monitor: Monitor | None = None
     loop: FlowLoop = field(factory=FlowLoop)
     gates: list[Gate] = field(factory=list)
     halted: asyncio.Future[None] | None = None
     dead: bool = False
     sleepers: list[tuple[float, asyncio.Future[None]]] = field(factory=list)
+    token: int = 0
     _driver: asyncio.Task[Outcome] | None = None
 
     @property
@@ -68,6 +74,7 @@ class Attempt:
             ledger=_Reach(self),
             workers=workers,
             clock=_Clock(self),
+            observer=self._tell,
             process=f"driver{number + 1}",
             lease_seconds=LEASE,
             identity=plan.version,
@@ -75,6 +82,10 @@ class Attempt:
         flow = flow_of(plan.program_of(number), _Seen(self))
         self._driver = self.loop.create_task(flows.run(flow, ROOT))
         self.loop.rest()
+
+    def _tell(self, event: Event) -> None:
+        if self.monitor is not None:
+            self.monitor.tells(self.told.number, event)
 
     def go_on(self) -> None:
         """A driver that stood still does so no more."""
@@ -140,6 +151,13 @@ class Attempt:
         while self.cut:
             await (self.halted if self.halted is not None else self.loop.create_future())
 
+    def leases(self, record: object) -> None:
+        """A record is durable that is none of the journal: perhaps the driver's lease."""
+        if isinstance(record, Lease) and record.task == lease_of(ROOT) and record.token > self.token:
+            self.token = record.token
+            if self.monitor is not None:
+                self.monitor.leased(self.told.number)
+
     def _worker(self) -> Worker:
         plan = self.world.plan
         return Worker(self._carry_out, in_flight=plan.in_flight, look_up=self._look_up, slots=plan.slots or None)
@@ -149,6 +167,8 @@ class Attempt:
         placed = self.told.placed[call.step]
         effect = Effect(placed, self.told.number, call.step, call.key)
         self.judges.starts(self.told, effect, call)
+        if self.monitor is not None:
+            self.monitor.starts(self.told.number, placed, call.key)
         self.world.effects.append(effect)
         self.world.note(self.told.number, f"{placed.identity} is carried out as {call.step}")
         await self.tick(f"start {placed.call.label}")
@@ -189,8 +209,11 @@ class _Reach:
             record = ledger.newest()
             if isinstance(record, Entry):
                 attempt.judges.writes(attempt.told, record)
+                if attempt.monitor is not None:
+                    attempt.monitor.writes(attempt.told.number, record, attempt.told.placed.get(record.step))
                 await attempt.tick(_name(attempt.told, record))
             else:
+                attempt.leases(record)
                 await attempt.tick()
         return answer
 
@@ -226,18 +249,29 @@ class _Seen:
             self.attempt.told.asked.append(placed)
 
     def declared(self, placed: Placed, step: str) -> None:
-        if not self.attempt.dead:
-            self.attempt.judges.declared(self.attempt.told, placed, step)
+        attempt = self.attempt
+        if not attempt.dead:
+            attempt.judges.declared(attempt.told, placed, step)
+            if attempt.monitor is not None:
+                attempt.monitor.declared(attempt.told.number, placed, step)
 
     def awaits(self, placed: Placed) -> None:
-        told = self.attempt.told
+        attempt, told = self.attempt, self.attempt.told
         if told.refused is None:
             told.waiting.add(placed.position)
+        if attempt.monitor is not None and not attempt.dead:
+            attempt.monitor.awaits(told.number, placed)
 
     def received(self, placed: Placed, value: object) -> None:
-        if not self.attempt.dead:
-            self.attempt.judges.received(self.attempt.told, placed, value)
+        attempt = self.attempt
+        if not attempt.dead:
+            attempt.judges.received(attempt.told, placed, value)
+            if attempt.monitor is not None:
+                attempt.monitor.received(attempt.told.number, placed, attempt.told.ids[placed.position], value)
 
     def raised(self, placed: Placed, error: Exception) -> None:
-        if not self.attempt.dead:
-            self.attempt.judges.raised(self.attempt.told, placed, error)
+        attempt = self.attempt
+        if not attempt.dead:
+            attempt.judges.raised(attempt.told, placed, error)
+            if attempt.monitor is not None:
+                attempt.monitor.raised(attempt.told.number, placed, error)

@@ -11,6 +11,8 @@ from attrs import define, field, frozen
 from onestart_conformance.collector import seldom_collecting
 from onestart_conformance.faults.fault import Fault, seeded
 from onestart_conformance.flows.drawing import draw
+from onestart_conformance.flows.names import MODEL
+from onestart_conformance.flows.position import how_far
 from onestart_conformance.flows.run import examined
 from onestart_conformance.flows.shrinking import shrink
 from onestart_conformance.flows.world import World
@@ -24,17 +26,23 @@ Report = Callable[[int], None]
 
 @define
 class Tally:
-    """outcomes: of last attempts. kinds: of calls that were made. effects: that there were, attempts likewise."""
+    """outcomes: of last attempts. kinds: of calls that were made. effects: that there were, attempts likewise.
+
+    followed: how many runs were followed on the model to their end, or why they were not.
+    """
 
     examples: int = 0
     attempts: int = 0
     effects: int = 0
     outcomes: Counter[str] = field(factory=Counter)
     kinds: Counter[str] = field(factory=Counter)
+    followed: Counter[str] = field(factory=Counter)
     found: World | None = None
 
     def count(self, world: World) -> None:
         self.examples += 1
+        if world.followed is not None:
+            self.followed[how_far(world.followed)] += 1
         self.attempts += len(world.told)
         self.effects += len(world.effects)
         last = world.told[-1].outcome
@@ -66,11 +74,12 @@ def flow_campaign(
     number: the seed; the same one gives the same plans.
     """
     tally, others = Tally(), Counter[str]()
+    followed = fault is None or fault.oracle == MODEL
     uses = frozenset(fault.uses if fault else ())
 
     @random_runs(number, examples)
     def run(chance: random.Random) -> None:
-        world = examined(draw(chance, uses))
+        world = examined(draw(chance, uses), followed=followed)
         tally.count(world)
         if tally.examples % 10 == 0:
             report(tally.examples)

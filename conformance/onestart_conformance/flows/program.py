@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from attrs import field, frozen
 
+ROOT = "root"  # the id that programs are run under
 EFFECTS = ("run", "llm", "agent", "helper", "mcp", "plugin", "memory", "on")
 KINDS = (*EFFECTS, "human", "hook", "dispatch")
 FANS = ("gather", "group", "tasks", "later", "kept", "completed")

@@ -41,15 +41,18 @@ class FlowRow:
 
 @frozen
 class Played:
-    """A row as it came out. guarded and bare: as shipped, and without the protection."""
+    """A row as it came out. guarded and bare: as shipped, and without the protection. objection: of the model, to that
+    which is shipped.
+    """
 
     row: FlowRow
     bare: str
     guarded: str
+    objection: str = ""
 
     @property
     def holds(self) -> bool:
-        return self.bare == self.row.without and self.guarded == self.row.shipped
+        return self.bare == self.row.without and self.guarded == self.row.shipped and not self.objection
 
 
 def play_row(row: FlowRow) -> Played:
@@ -58,7 +61,9 @@ def play_row(row: FlowRow) -> Played:
         for name in row.removed:
             stack.enter_context(seeded(ASIDE.get(name) or FLOW_FAULTS[name]))
         bare = play(row.plan, judged=False)
-    return Played(row, seen(bare), seen(play(row.plan, judged=False)))
+    guarded = play(row.plan, judged=False, followed=True)
+    objection = guarded.followed.objection if guarded.followed is not None else None
+    return Played(row, seen(bare), seen(guarded), str(objection or ""))
 
 
 def seen(world: World) -> str:

@@ -43,7 +43,7 @@ class Shaped:
 
 def play_shape(shape: Shape) -> Shaped:
     """With both kinds of ids, in the same orders."""
-    counted, causal = play(evolve(shape.plan, version=2)), play(shape.plan)
+    counted, causal = play(evolve(shape.plan, version=2), followed=True), play(shape.plan, followed=True)
     objection = counted.objection or causal.objection
     rerun = sum(effect.attempt > 0 for effect in causal.effects)
     return Shaped(shape, _state(counted), _state(causal), rerun, "" if objection is None else str(objection))

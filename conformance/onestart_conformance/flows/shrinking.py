@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from attrs import evolve
 
 from onestart_conformance.flows.drawing import smaller
+from onestart_conformance.flows.names import MODEL
 from onestart_conformance.flows.plan import Order, Plan, Stop
 from onestart_conformance.flows.program import Program
 from onestart_conformance.flows.run import examined
@@ -19,13 +20,14 @@ MOST_PLAYS = 1500
 
 def shrink(plan: Plan, wanted: Objection) -> World:
     """The smallest plan that can be reached by taking away one thing after the other, played."""
-    best, plays = examined(plan), 0
+    followed = wanted.oracle == MODEL
+    best, plays = examined(plan, followed=followed), 0
     found = True
     while found and plays < MOST_PLAYS:
         found = False
         for candidate in candidates(best.plan):
             plays += 1
-            world = examined(candidate)
+            world = examined(candidate, followed=followed)
             if same(world.objection, wanted):
                 best, found = world, True
                 break

@@ -99,7 +99,7 @@ def retell_flow(story: FlowStory, *, shipped: bool = False, fault: str | None = 
     if name and name not in FLOW_FAULTS:
         raise RuleError(f"no fault of flows is called {name!r}; `onestart faults --list` shows all")
     with seeded(FLOW_FAULTS[name] if name else None):
-        return examined(story.plan)
+        return examined(story.plan, followed=True)
 
 
 def columns(world: World) -> tuple[Sequence[str], list[tuple[str, ...]]]:

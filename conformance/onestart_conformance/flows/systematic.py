@@ -6,13 +6,16 @@ replayed, so orders of a resume are those of what is left.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 
-from attrs import define, evolve, frozen
+from attrs import define, evolve, field, frozen
 
 from onestart_conformance.collector import seldom_collecting
 from onestart_conformance.faults.fault import Fault, seeded
+from onestart_conformance.flows.names import MODEL
 from onestart_conformance.flows.plan import Order, Plan, Stop
+from onestart_conformance.flows.position import how_far
 from onestart_conformance.flows.program import Block, Call, Fan, Program
 from onestart_conformance.flows.run import examined
 from onestart_conformance.flows.shrinking import shrink
@@ -41,7 +44,8 @@ class FlowBound:
 class FlowWalk:
     """orders: of first runs. places: where they died, each after what had happened by then. runs: that were played.
 
-    outcomes: how many ended completed, and refused. complete: whether nothing is left to play.
+    outcomes: how many ended completed, and refused. complete: whether nothing is left to play. followed: how many runs
+    were followed on the model to their end, or why they were not.
     objected: the objection in words, where the world itself is not at hand.
     """
 
@@ -52,6 +56,7 @@ class FlowWalk:
     refused: int = 0
     complete: bool = False
     objected: str = ""
+    followed: Counter[str] = field(factory=Counter)
     world: World | None = None
 
     @property
@@ -60,6 +65,8 @@ class FlowWalk:
 
     def count(self, world: World) -> None:
         self.runs += 1
+        if world.followed is not None:
+            self.followed[how_far(world.followed)] += 1
         last = world.told[-1].outcome
         self.completed += last is not None and last.state == "completed"
         self.refused += last is not None and last.state == "refused"
@@ -75,8 +82,9 @@ def walk_flow(
 ) -> FlowWalk:
     """Play everything there is, or until a judge objects, or most runs were played."""
     walk = FlowWalk()
+    followed = fault is None or fault.oracle == MODEL
     with seeded(fault), seldom_collecting():
-        for world in _everything(Plan(bound.program, version=version), bound.every, walk):
+        for world in _everything(Plan(bound.program, version=version), bound.every, followed, walk):
             walk.count(world)
             if walk.runs % 50 == 0:
                 report(walk)
@@ -89,21 +97,21 @@ def walk_flow(
     return walk
 
 
-def _everything(plan: Plan, every: bool, walk: FlowWalk) -> Iterator[World]:
-    for first in _orders(plan, 0):
+def _everything(plan: Plan, every: bool, followed: bool, walk: FlowWalk) -> Iterator[World]:
+    for first in _orders(plan, 0, followed):
         walk.orders += 1
         yield first
         told = first.told[0]
         for stop in _stops(told, every):
             walk.places += 1
-            yield from _orders(evolve(plan, orders=(_made(told),), stops=(stop,)), 1)
+            yield from _orders(evolve(plan, orders=(_made(told),), stops=(stop,)), 1, followed)
 
 
-def _orders(plan: Plan, attempt: int) -> Iterator[World]:
+def _orders(plan: Plan, attempt: int, followed: bool) -> Iterator[World]:
     """Every order of an attempt, the others as they are planned."""
     order: Order | None = ()
     while order is not None:
-        world = examined(evolve(plan, orders=(*plan.orders[:attempt], order)))
+        world = examined(evolve(plan, orders=(*plan.orders[:attempt], order)), followed=followed)
         yield world
         order = _next(world.told[attempt]) if attempt < len(world.told) else None
 

@@ -8,16 +8,17 @@ from typing import Any, TypeVar
 from attrs import define, field, frozen
 
 from onestart.flow import Outcome
+from onestart.flow.journal import Journal, collect
 from onestart.health import Reading
 from onestart.memory import MemoryLedger, MemoryView
 from onestart.records import Step as Entry
+from onestart_conformance.flows.monitor import Monitor
 from onestart_conformance.flows.plan import Plan
-from onestart_conformance.flows.program import Placed
+from onestart_conformance.flows.program import ROOT, Placed
 from onestart_conformance.judgement import Objection
 
 T = TypeVar("T")
 
-ROOT = "root"
 LEASE = 30.0
 
 
@@ -100,7 +101,7 @@ class Told:
 
 @define(eq=False)
 class World:
-    """seconds: of virtual time. told: by attempt. judged: whether anybody objects."""
+    """seconds: of virtual time. told: by attempt. judged: whether anybody objects. followed: who did, on the model."""
 
     plan: Plan
     ledger: CountedLedger = field(factory=CountedLedger)
@@ -110,6 +111,7 @@ class World:
     told: list[Told] = field(factory=list)
     objection: Objection | None = None
     judged: bool = True
+    followed: Monitor | None = None
 
     def note(self, attempt: int, what: str) -> None:
         self.noted.append(Noted(attempt, what))
@@ -128,6 +130,11 @@ class World:
     def journal(self) -> list[Entry]:
         """The entries of the flow's journal, oldest first."""
         return [record for record in self.ledger.records if isinstance(record, Entry)]
+
+    def read(self) -> Journal | None:
+        """The journal as a fresh reader sees it."""
+        entries = self.journal()
+        return collect(ROOT, entries) if entries else None
 
     async def step(self, decide: Callable[[Any], tuple[Any, T]]) -> T:
         return await self.ledger.step(decide)

@@ -146,7 +146,7 @@ class Execution:
             return Ended(failed=f"{type(error).__name__}: {error}")
 
     async def _earlier(self, root: Root, step: Effect, call: Call) -> Ended | None:
-        """An earlier attempt has started it, or may have."""
+        """An earlier attempt has started it, or may have. None if it is to be carried out again, or held."""
         if step.worker.in_flight == "again":
             return None
         why = "it was under way when its driver died, and its worker holds what was under way"
@@ -155,6 +155,8 @@ class Execution:
                 found = await self.executor.ask(call.key)
             except CannotTellError as error:
                 found, why = None, f"it was under way when its driver died: {error}"
+            if found is NEVER:
+                return None
             if isinstance(found, Known):
                 return Ended(root.plain(found.result, f"the result of {step.id}"), found.failed)
         root.held[step.id] = why
@@ -162,6 +164,7 @@ class Execution:
 
 
 async def _carried_out(root: Root, call: Call, worker: Worker) -> Any:
-    """A driver that has stood still may have been taken over by now, and the step with it."""
+    """A driver that has stood still may have been taken over by now, and the step with it; or the flow was refused."""
     await root.check_lease()
+    root.check_refused()
     return await worker.function(call)

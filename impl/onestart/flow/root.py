@@ -176,6 +176,11 @@ class Root:
         if not await self.outside.step(self.strand, decide):
             raise self._lost()
 
+    def check_refused(self) -> None:
+        """Raises the refusal of a step that was about to be started. In a flow that has just ended it may be."""
+        if not isinstance(self.latch.refusal, EndedError):
+            self.latch.check()
+
     def _lost(self) -> RefusedError:
         lost = LeaseLostError(f"another driver has taken {self.id!r} over")
         self.latch.refuse(lost)

@@ -24,14 +24,17 @@ MOST_SPEC = 1 << 20
 
 @define(eq=False)
 class Scope:
-    """name: the dispatch's id, empty for the root. counter: of the steps whose place is not known.
+    """name: the dispatch's id, empty for the root. around: the scope that the dispatch is in, with its id there.
 
-    open: those among them that are declared and not on record, with the digests of their specs.
+    counter: of the steps whose place is not known. open: those among them that are declared and have no entry of their
+    own, with the digests of their specs. recorded: the highest ordinal that the journal shows, and with it all below.
     """
 
     root: Root
     name: str = ""
+    around: tuple[Scope, StepId] | None = None
     counter: int = 0
+    recorded: int = 0
     open: dict[StepId, str] = field(factory=dict)
     guard: Guard | None = field(init=False)
     tally: Tally = field(factory=Tally)
@@ -62,16 +65,43 @@ class Scope:
         if self.guard is not None:
             self.guard.check(asked)
             self.root.release()
-        if not asked.id.after and not self.root.known(asked.step):
-            self.open[asked.id] = asked.spec
+        if not asked.id.after:
+            self._count(asked)
         return asked, line
 
+    def _count(self, asked: Asked) -> None:
+        if self.guard is not None and asked.id.ordinal in self.guard.holders:
+            self.recorded = max(self.recorded, asked.id.ordinal)
+        if not self.root.known(asked.step):
+            self.open[asked.id] = asked.spec
+
     def declared(self, step: StepId) -> dict[str, str]:
-        """A step goes on record: which ordinals before its own nothing on record shows."""
+        """A step goes on record: ordinals up to its own, or to those of dispatches around it, that nothing shows."""
         self.open.pop(step, None)
-        if step.after:
+        before = {other: spec for other, spec in self.open.items() if other.ordinal < step.ordinal and not step.after}
+        return self._declared_around() | {str(other): spec for other, spec in before.items()}
+
+    def _declared_around(self) -> dict[str, str]:
+        """A child's record holds its dispatch's ordinal, so all up to that one go on record with it."""
+        if self.around is None:
             return {}
-        return {str(other): spec for other, spec in self.open.items() if other.ordinal < step.ordinal}
+        scope, dispatch = self.around
+        upto = {o: spec for o, spec in scope.open.items() if o.ordinal <= dispatch.ordinal and not dispatch.after}
+        return scope._declared_around() | {str(other): spec for other, spec in upto.items()}
+
+    def on_record(self, step: StepId) -> None:
+        """A step has its entry."""
+        if not step.after:
+            self.recorded = max(self.recorded, step.ordinal)
+        if self.around is not None:
+            self.around[0].on_record(self.around[1])
+
+    def watermark(self) -> int:
+        """The ordinals that are passed with a hook's verdict: those that are on record.
+
+        One that is declared, and that is on no record, may be another step's in a resume.
+        """
+        return min((o.ordinal for o in self.open if o.ordinal > self.recorded), default=self.counter + 1) - 1
 
     def marker(self, line: Line) -> StepId:
         """The id of the completion marker, which reads the counter and does not advance it."""

@@ -114,6 +114,11 @@ class Step(Coroutine[Any, Any, Any]):
         body: dict[str, Any] = {"kind": self.asked.id.kind, "spec": self.asked.spec, "shown": self.asked.shown}
         return body | self.standing()
 
+    async def put_on_record(self, what: str, body: dict[str, Any]) -> None:
+        """Append the first entry of the step."""
+        await self.root.append(what, self.id, body)
+        self.scope.on_record(self.asked.id)
+
     def standing(self) -> dict[str, Any]:
         """Where the step stands among the others."""
         line, body = self._line, dict[str, Any]()
@@ -152,7 +157,7 @@ class Effect(Step):
         async with self.root.slot(self.asked.id.kind):
             self.root.latch.check()
             if not self.root.indexed(self.id):
-                await self.root.append("index", self.id, self.index())
+                await self.put_on_record("index", self.index())
             ended = await self.root.execution.execute(self.root, self)
             if ended is None:
                 return
@@ -176,7 +181,7 @@ class Human(Step):
         await self.turn()
         self.root.latch.check()
         body = {"question": self.spec["question"], "to": self.spec["to"], "digest": self.asked.spec}
-        await self.root.append("wait", self.id, body | self.standing())
+        await self.put_on_record("wait", body | self.standing())
 
 
 class Hook(Step):
@@ -212,7 +217,7 @@ class Hook(Step):
         await self.turn()
         self.root.latch.check()
         if not self.root.indexed(self.id):
-            await self.root.append("index", self.id, self.index())
+            await self.put_on_record("index", self.index())
         line = self._line.inside(self.id) if self._line is not None else self.scope.line()
         task = self.root.task(self._judge(), line)
         self.root.afterwards(task, lambda: self._conclude(task, future), future)
@@ -235,7 +240,7 @@ class Hook(Step):
         self.root.latch.check()
         body = {"verdict": verdict, "input": self.asked.spec}
         if not self.asked.id.after:
-            body["after_step"] = self.scope.counter
+            body["after_step"] = self.scope.watermark()
         await self.root.append("verdict", self.id, body)
         future.set_result(verdict)
 
@@ -261,7 +266,7 @@ class Dispatch(Step):
         self._begin(future)
 
     def _begin(self, future: FlowFuture) -> None:
-        child = Scope(self.root, self.id)
+        child = Scope(self.root, self.id, (self.scope, self.asked.id))
         line = child.line()
         if self._line is not None:
             line.unclear(self._line.unknown)
@@ -285,7 +290,7 @@ class Dispatch(Step):
     async def _conclude(self, task: FlowTask, future: FlowFuture) -> None:
         ended = task.result()
         self.root.latch.check()
-        await self.root.append("done", self.id, self.index() | ended.body)
+        await self.put_on_record("done", self.index() | ended.body)
         self.settle(future, ended)
 
 

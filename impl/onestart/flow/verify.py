@@ -203,11 +203,12 @@ def _scopes(step: StepId) -> Iterator[StepId]:
 
 
 def _declared(facts: Facts) -> Iterator[Problem]:
-    """What is said to have an ordinal is counted, and beside the step of which it is said."""
+    """What is said to have an ordinal is counted, and beside the step of which it is said, or a dispatch around it."""
     for number, step, body in facts.standing:
+        scopes = {other.scope for other in (step, *_scopes(step))}
         for name in body.get("declared", {}):
             parsed = parse(name)
-            if parsed is None or parsed.after or parsed.scope != step.scope or name == str(step):
+            if parsed is None or parsed.after or parsed.scope not in scopes or name == str(step):
                 yield Problem("declaration", number, f"{short(name)!r} is declared beside {short(str(step))!r}")
 
 

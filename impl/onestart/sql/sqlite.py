@@ -27,6 +27,7 @@ T = TypeVar("T")
 
 APPLICATION = 0x6F6E6531  # "one1", where SQLite keeps what a file is for
 _SCHEMA = schema(number="INTEGER", blob="BLOB", primary="INTEGER")
+_LEAST = 512  # bytes: of SQLite's smallest page
 _BUSY = 10_000  # milliseconds that a foreign transaction is waited for; ours wait at the lock
 _INSERT = f"VALUES ({', '.join('?' * len(Row._fields))})"
 
@@ -249,6 +250,9 @@ def _prepare(connection: apsw.Connection, path: str) -> None:
     application, objects = _what(connection)
     if application != APPLICATION and (application or objects):
         raise NotALedgerError(f"{path} is a database of something else")
+    if (application and not objects) or 0 < os.path.getsize(path) < _LEAST:
+        # What is made in one transaction is there wholly or not at all, and SQLite takes a few bytes for none.
+        raise NotALedgerError(f"{path} is cut off: the tables of a ledger are gone")
     if objects:
         _check_schema(connection, path)
     connection.execute("PRAGMA synchronous = FULL")

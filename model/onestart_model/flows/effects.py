@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from onestart_model import action, forall, ite, require
+from onestart_model import Bool, action, forall, ite, require
 from onestart_model.flows.guard import has_got
-from onestart_model.flows.state import Call, Driver, Entry, Id, Kind, Stage, State
-
-EFFECTS = (Kind.RUN, Kind.LLM, Kind.EFFECT)
+from onestart_model.flows.state import EFFECTS, Call, Driver, Entry, Id, Kind, Stage, State
 
 
 def deliver(s: State, c: Call, x: Id) -> None:
@@ -25,6 +23,15 @@ def execute(s: State, d: Driver, c: Call, x: Id) -> None:
     s.stage[d, c] = Stage.RUNNING
 
 
+def has_slot(s: State, d: Driver, c: Call) -> Bool:
+    """Its worker has a slot for the call: it has any number, or none of its kind is under way in this attempt."""
+
+    def takes_it(o: Call) -> Bool:
+        return (o != c) & (s.kind[o] == s.kind[c]) & s.single[o] & (s.stage[d, o] == Stage.RUNNING)
+
+    return ~s.single[c] | forall(Call, lambda o: ~takes_it(o))
+
+
 @action(source="serial ordinals, gaps: queued worker slot")
 def start(s: State, d: Driver, c: Call, x: Id) -> None:
     """A worker slot is free for an admitted call, and its effect starts.
@@ -34,6 +41,7 @@ def start(s: State, d: Driver, c: Call, x: Id) -> None:
     require(has_got(s, d, c, x, Stage.QUEUED), s.kind[c].one_of(*EFFECTS), s.entry[x] == Entry.ADMITTED)
     require(s.leads[d], protection="driver-lease")
     require(~s.latched[d], protection="latch-at-slot")
+    require(has_slot(s, d, c), protection="slots-limited")
     execute(s, d, c, x)
 
 
@@ -59,6 +67,7 @@ def step_of_child(s: State, d: Driver, c: Call, x: Id) -> None:
 def ask(s: State, d: Driver, c: Call, x: Id) -> None:
     """The executor says whether an effect in doubt was ever started; if so, its result is waited for."""
     require(has_got(s, d, c, x, Stage.DOUBT), ~s.latched[d])
+    require((s.launched[x] != s.kind[c]) | has_slot(s, d, c), protection="slots-limited")
     s.stage[d, c] = ite(s.launched[x] == s.kind[c], Stage.RUNNING, Stage.QUEUED)
 
 

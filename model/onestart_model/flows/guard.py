@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from onestart_model import NONE, Bool, forall, protected
-from onestart_model.flows.state import Call, Driver, Entry, Id, Kind, Stage, State
+from onestart_model.flows.state import EFFECTS, ON_THEIR_OWN, Call, Driver, Entry, Id, Kind, Stage, State
 
 
 def holds(s: State, x: Id) -> Bool:
     """The journal shows that the id is taken: by an indexed call, a parked wait or an unfinished child flow."""
-    ended = (s.entry[x] == Entry.COMPLETED) & ((s.filed[x] != Kind.EFFECT) | protected("effects-indexed"))
-    effect = s.filed[x].one_of(Kind.RUN, Kind.LLM, Kind.HOOK) | (
-        (s.filed[x] == Kind.EFFECT) & protected("effects-indexed")
-    )
+    apart = s.filed[x].one_of(*ON_THEIR_OWN)
+    ended = (s.entry[x] == Entry.COMPLETED) & (~apart | protected("effects-indexed"))
+    indexed = s.filed[x].one_of(*EFFECTS, Kind.HOOK) & (~apart | protected("effects-indexed"))
     shown = (
-        (effect & protected("index-at-admission"))
+        (indexed & protected("index-at-admission"))
         | ((s.filed[x] == Kind.HUMAN) & protected("waits-hold"))
         | ((s.filed[x] == Kind.DISPATCH) & protected("dispatches-hold"))
     )

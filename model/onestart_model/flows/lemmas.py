@@ -9,10 +9,9 @@ made it. Neither can happen to a call that is told apart.
 from __future__ import annotations
 
 from onestart_model import NONE, Bool, forall, implies, invariant
-from onestart_model.flows.effects import EFFECTS
 from onestart_model.flows.identity import lower
 from onestart_model.flows.promises import told_apart
-from onestart_model.flows.state import Call, Driver, Entry, Id, Kind, Stage, State
+from onestart_model.flows.state import EFFECTS, Call, Driver, Entry, Id, Kind, Stage, State
 
 ADMITTED = (Stage.QUEUED, Stage.DOUBT, Stage.ENTERED, Stage.RUNNING)
 

@@ -14,7 +14,8 @@ from onestart_model.instance import Row
 class Step:
     """A call of a branch. again: it may run again. in_hook: the hook before it in the branch makes it.
 
-    counted: its causal predecessors are unknown, so that it takes an ordinal even under version 3.
+    single: its worker has one slot. counted: its causal predecessors are unknown, so that it takes an ordinal even
+    under version 3.
     """
 
     kind: str
@@ -22,14 +23,15 @@ class Step:
     again: bool
     in_hook: bool
     counted: bool
+    single: bool = False
 
     @classmethod
     def of(cls, words: str) -> Step:
-        """From words: a kind, then a letter for what is asked; ">" before what a hook calls; "again"; "raced"."""
+        """From words: a kind, a letter for what is asked; ">" before what a hook calls; "again", "raced", "single"."""
         kind, *rest = words.removeprefix(">").split()
         letters = [word for word in rest if len(word) == 1]
         spec = ord(letters[0]) - ord("a") if letters else 0
-        return cls(kind.upper(), spec, "again" in rest, words.startswith(">"), "raced" in rest)
+        return cls(kind.upper(), spec, "again" in rest, words.startswith(">"), "raced" in rest, "single" in rest)
 
 
 @frozen
@@ -67,6 +69,7 @@ class Program:
             "part_of": tuple(part_of.get(i) for i in calls),
             "unlike": tuple(self._is_unlike(i, part_of, own) for i in calls),
             "again": tuple(step.again for step in self.steps),
+            "single": tuple(step.single for step in self.steps),
             "own": own,
             "ordinal": tuple(x not in own for x in ids),
             "below": tuple(x < y for x in ids for y in ids),

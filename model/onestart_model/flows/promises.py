@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from onestart_model import NONE, Bool, can_still, exists, forall, implies, invariant, reachable, step_invariant
-from onestart_model.flows.state import Call, Driver, Entry, Id, Kind, Stage, State
+from onestart_model.flows.state import EFFECTS, Call, Driver, Entry, Id, Kind, Stage, State
 
 
 def told_apart(s: State, c: Call) -> Bool:
@@ -40,6 +40,19 @@ def a_completed_effect_is_never_executed_again(s: State) -> Bool:
 def an_effect_runs_twice_only_if_declared(s: State) -> Bool:
     """No effect is executed twice, unless its executor says that it may run again."""
     return forall(Call, lambda c: implies(told_apart(s, c) & ~s.again[c], s.executions[c] <= 1))
+
+
+@invariant(layer="effect", source="design: slots of workers")
+def a_worker_carries_out_no_more_than_it_has_slots_for(s: State) -> Bool:
+    """Of calls whose worker has one slot, a driver has one of a kind under way at a time."""
+
+    def under_way(d: Driver, c: Call) -> Bool:
+        return s.single[c] & s.kind[c].one_of(*EFFECTS) & (s.stage[d, c] == Stage.RUNNING)
+
+    def alone(d: Driver, c: Call, o: Call) -> Bool:
+        return implies(under_way(d, c) & under_way(d, o) & (s.kind[c] == s.kind[o]), c == o)
+
+    return forall(Driver, lambda d: forall(Call, Call, lambda c, o: alone(d, c, o)))
 
 
 @invariant(

@@ -22,6 +22,7 @@ PROTECTIONS = (
     Protection("latch-at-declaration", "After a refusal no call is made any more."),
     Protection("latch-at-start", "A call that was made before a refusal is not admitted after it."),
     Protection("latch-at-slot", "A call that waited for a worker slot is checked again when the slot is free."),
+    Protection("slots-limited", "A call is carried out only when its worker has a slot for it."),
     Protection("latch-in-children", "A refusal of the root stops its child flows."),
     Protection("latch-on-activities", "After a refusal there are no subscriptions and no findings."),
     Protection("latch-on-conflict", "An admission conflict is a refusal like any other, which no catch undoes."),

@@ -45,12 +45,21 @@ class Kind(Enumeration):
 
     NOTHING = member()
     RUN = member("a command: an effect")
-    LLM = member("a model or an agent: an effect")
-    EFFECT = member("a helper, MCP or plugin call: an effect that has a path of its own")
+    LLM = member("a model: an effect")
+    AGENT = member("an agent: an effect")
+    HELPER = member("a helper: an effect that has a path of its own")
+    MCP = member("a tool of an MCP server: likewise")
+    PLUGIN = member("a plugin: likewise")
+    MEMORY = member("a finding that is kept: an effect")
+    ON = member("a subscription: an effect")
     HUMAN = member("a question to a person; it parks until somebody answers")
     HOOK = member("a hook: gives a verdict, and may make calls of its own")
     DISPATCH = member("a child flow under this call's id; its step stands for all steps of the child")
     MARKER = member("the completion marker: the body is over")
+
+
+ON_THEIR_OWN = (Kind.HELPER, Kind.MCP, Kind.PLUGIN)
+EFFECTS = (Kind.RUN, Kind.LLM, Kind.AGENT, *ON_THEIR_OWN, Kind.MEMORY, Kind.ON)
 
 
 class Entry(Enumeration):
@@ -81,6 +90,7 @@ class State:
     part_of: Fn[Call, Maybe[Call]] = fixed()  # the hook that makes the call
     unlike: Fn[Call, Bool] = fixed()  # no other call can be taken for it
     again: Fn[Call, Bool] = fixed()  # its executor says that the effect may be run again
+    single: Fn[Call, Bool] = fixed()  # its worker has one slot: such calls of a kind are carried out one at a time
     own: Fn[Call, Maybe[Id]] = fixed()  # the id that follows from its causal predecessors, none where they are unknown
     ordinal: Fn[Id, Bool] = fixed()
     below: Fn[Id, Id, Bool] = fixed()  # the order of ordinals

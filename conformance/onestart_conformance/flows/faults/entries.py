@@ -8,8 +8,10 @@ from typing import Any
 from onestart.flow import driver
 from onestart.flow.driver import Driver
 from onestart.flow.execution import Execution
-from onestart.flow.journal import Ended, Journal, read
+from onestart.flow.identity import StepId
+from onestart.flow.journal import Ended, Journal, read, told
 from onestart.flow.root import Root
+from onestart.flow.scope import Scope
 from onestart.flow.steps import Effect, Hook, Step
 from onestart.flow.tasks import FlowFuture, FlowTask
 from onestart.health import Reading
@@ -17,7 +19,7 @@ from onestart.outside import Decision
 from onestart.ports import View
 from onestart.records import Step as Entry
 from onestart_conformance.faults.fault import Fault, Patch
-from onestart_conformance.flows.drawing import FAILS, STALLS
+from onestart_conformance.flows.drawing import COUNTED, FAILS, SAVED, STALLS
 from onestart_conformance.flows.faults.promises import (
     EFFECT_ONCE,
     IN_ORDER,
@@ -27,6 +29,7 @@ from onestart_conformance.flows.faults.promises import (
     OWN_RESULT,
 )
 from onestart_conformance.flows.judges import ADMISSION, DELIVERY, EFFECT, HELPERS, LEASE, READING
+from onestart_conformance.flows.names import MODEL
 from onestart_conformance.flows.outcomes import ORDER
 
 
@@ -96,7 +99,7 @@ def _declared_ignored() -> list[Patch]:
 def _unfenced() -> list[Patch]:
     async def append(self: Root, what: str, step: str, body: dict[str, Any]) -> None:
         entry = Entry(self.id, self.strand.task, what, step, self.strand.token, body)
-        await self.outside.step(self.strand, lambda view: Decision(True, f"flow_{what}", entry))
+        await self.outside.step(self.strand, lambda view: Decision(True, f"flow_{what}", entry, told(entry)))
 
     return [(Root, "append", append)]
 
@@ -126,6 +129,11 @@ def _read_twice() -> list[Patch]:
 
 def _indexed_again() -> list[Patch]:
     return [(Root, "indexed", lambda self, step: False)]
+
+
+def _alone(self: Scope, step: StepId) -> dict[str, str]:
+    self.open.pop(step, None)
+    return {}
 
 
 def _completed_again() -> list[Patch]:
@@ -192,7 +200,25 @@ def of_entries() -> list[Fault]:
             _diagnostic_ignored,
             uses=(FAILS,),
         ),
-        Fault("journal-read-twice", "an attempt reads the journal twice", NOTHING_EXTRA, READING, _read_twice),
+        Fault("reads-on-resume-only", "a first attempt reads the journal twice", NOTHING_EXTRA, READING, _read_twice),
+        Fault(
+            "admitted-in-order",
+            "an entry does not take along the ordinals below its own that are on no record yet",
+            EFFECT_ONCE,
+            MODEL,
+            lambda: [(Scope, "declared", _alone)],
+            "admitted-in-order",
+            (COUNTED, SAVED),
+        ),
+        Fault(
+            "watermark-of-admitted",
+            "a verdict's watermark counts ordinals of others that are declared and on no record",
+            EFFECT_ONCE,
+            MODEL,
+            lambda: [(Scope, "watermark", lambda self: self.counter)],
+            "watermark-of-admitted",
+            (COUNTED, "hook"),
+        ),
         Fault("indexed-again", "a resume indexes again what is indexed", IN_ORDER, ORDER, _indexed_again),
         Fault("completed-again", "a flow that is completed is run again", ON_RECORD, ADMISSION, _completed_again),
     ]

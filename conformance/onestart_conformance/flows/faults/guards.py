@@ -11,9 +11,9 @@ from onestart.flow.steps import Hook, Human
 from onestart.flow.tasks import FlowFuture
 from onestart_conformance.faults.fault import Fault, Patch
 from onestart_conformance.flows.drawing import CAUSAL, CHANGED, COUNTED
-from onestart_conformance.flows.faults.promises import EFFECT_ONCE, OWN_PLACE, OWN_RESULT, WHOLE
+from onestart_conformance.flows.faults.promises import EFFECT_ONCE, IN_ORDER, OWN_PLACE, OWN_RESULT, WHOLE
 from onestart_conformance.flows.judges import ADMISSION, DELIVERY, EFFECT
-from onestart_conformance.flows.outcomes import FIT
+from onestart_conformance.flows.outcomes import FIT, ORDER
 
 
 def _not_held(unheld: Callable[[Journal, str, str], bool]) -> list[Patch]:
@@ -74,6 +74,16 @@ def _hook_input_bound() -> list[Patch]:
     return [(Guard, "_check_spec", but_hooks), (Hook, "start", unbound)]
 
 
+def _nobodys_own() -> list[Patch]:
+    """A verdict passes over nothing, not even over what its own hook did."""
+    check = Guard.check_restored
+
+    def strict(self: Guard, hook: str, counter: int, after_step: int) -> None:
+        check(self, "", counter, after_step)
+
+    return [(Guard, "check_restored", strict)]
+
+
 def _answer_without_digest() -> list[Patch]:
     async def ask(self: Human) -> None:
         self.root.latch.check()
@@ -105,9 +115,15 @@ def of_guards() -> list[Fault]:
     """One for each thing that the guard holds a call against."""
 
     def fault(
-        name: str, statement: str, promise: str, oracle: str, patches: Any, *uses: str, protection: str = ""
+        name: str,
+        statement: str,
+        promise: str,
+        oracle: str,
+        patches: Any,
+        *uses: str,
+        protection: str | None = None,
     ) -> Fault:
-        return Fault(name, statement, promise, oracle, patches, protection or name, uses)
+        return Fault(name, statement, promise, oracle, patches, name if protection is None else protection, uses)
 
     return [
         fault(
@@ -175,6 +191,16 @@ def of_guards() -> list[Fault]:
             lambda: [*_nothing("check_restored"), *_nothing("twin")],
             COUNTED,
             "hook",
+        ),
+        fault(
+            "hook-calls-pass",
+            "a verdict does not pass over the steps of its own hook",
+            IN_ORDER,
+            ORDER,
+            _nobodys_own,
+            COUNTED,
+            "hook",
+            protection="",
         ),
         fault(
             "answer-without-digest",

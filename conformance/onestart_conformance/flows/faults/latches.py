@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 from attrs import evolve
 
-from onestart.flow.errors import RefusedError
+from onestart.flow.errors import AdmissionConflictError, RefusedError
 from onestart.flow.latch import Latch
 from onestart.flow.line import Line
 from onestart.flow.root import Root
@@ -15,9 +16,10 @@ from onestart.flow.scope import Scope
 from onestart.flow.steps import Dispatch, Effect, Step
 from onestart.flow.tasks import FlowFuture
 from onestart_conformance.faults.fault import Fault, Patch
-from onestart_conformance.flows.drawing import CHANGED, NESTED, SAVED, SLOTS
-from onestart_conformance.flows.faults.promises import NOTHING_AFTER
+from onestart_conformance.flows.drawing import CHANGED, COUNTED, NESTED, SAVED, SLOTS
+from onestart_conformance.flows.faults.promises import NOTHING_AFTER, SLOTS_KEPT
 from onestart_conformance.flows.judges import ADMISSION
+from onestart_conformance.flows.names import MODEL
 
 Applies = Callable[[str], bool]
 
@@ -73,7 +75,7 @@ def _at_slot(applies: Applies) -> Patch:
         async with self.root.slot(self.asked.id.kind):
             if not self.root.indexed(self.id):
                 await self.root.append("index", self.id, self.index())
-            ended = await self.root.execution.execute(self.root, self)
+            ended = await self.root.execution.execute(_open(self.root), self)
             if ended is None:
                 return None
             body = {"failed": ended.failed} if ended.failed is not None else {"result": ended.result}
@@ -165,4 +167,31 @@ def of_latches() -> list[Fault]:
         "latch-at-declaration",
         (CHANGED, NESTED),
     )
-    return [*faults, kept]
+    conflict = Fault(
+        "latch-on-conflict",
+        "a call that is refused as a conflict can be caught, and the flow goes on",
+        NOTHING_AFTER,
+        ADMISSION,
+        lambda: [(Latch, "refuse", _unless_conflict())],
+        "latch-at-declaration",
+        (COUNTED, CHANGED, NESTED),
+    )
+    slots = Fault(
+        "slots-limited",
+        "a worker is given more to carry out than it has slots for",
+        SLOTS_KEPT,
+        MODEL,
+        lambda: [(Root, "slot", lambda self, kind: nullcontext())],
+        "slots-limited",
+        (SLOTS, "llm"),
+    )
+    return [*faults, kept, conflict, slots]
+
+
+def _unless_conflict() -> Callable[[Latch, RefusedError], RefusedError]:
+    refuse = Latch.refuse
+
+    def lenient(self: Latch, refusal: RefusedError) -> RefusedError:
+        return refusal if isinstance(refusal, AdmissionConflictError) else refuse(self, refusal)
+
+    return lenient

@@ -1,0 +1,82 @@
+"""What a check makes of damage: every case of the profile, what cannot be noticed, and seeded faults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, Future
+
+from attrs import define, field
+
+from onestart_check.driven import hunt_claim, hunted
+from onestart_conformance.commands.damage import show_damage, show_limits
+from onestart_conformance.commands.faults import show_hunts
+from onestart_conformance.damage.campaign import HERE, effort_of, medium_of, parts, try_part
+from onestart_conformance.damage.limits import LIMITS, Limit, Shown
+from onestart_conformance.damage.systematic import Tally
+from onestart_conformance.faults.damage import DAMAGE_FAULTS
+from onestart_conformance.hunts import Hunt, hunt_all
+from onestart_proofs.evidence import Phase
+from onestart_report.claims import Claim
+from onestart_report.screen import Screen
+from onestart_report.verdict import Verdict
+
+Trying = Mapping[str, Sequence[Future[Tally]]]
+
+HUNTED = 1_000  # damages for each fault
+
+
+@define
+class Damaged:
+    """tallies, shown: by ledger."""
+
+    tallies: dict[str, Tally] = field(factory=dict)
+    shown: dict[str, list[tuple[Limit, Shown]]] = field(factory=dict)
+    hunts: list[Hunt] = field(factory=list)
+    claims: list[Claim] = field(factory=list)
+
+
+def damages(profile: str, seed: int, pool: Executor) -> Trying:
+    """The damage of a profile, under way in the pool."""
+    if profile == "quick":
+        return {}
+    return {ledger: [pool.submit(try_part, part) for part in parts(ledger, profile, seed)] for ledger in HERE}
+
+
+def damage(trying: Trying, *, profile: str, phase: Phase) -> Damaged:
+    """What came of it. trying: the parts under way."""
+    damaged = Damaged()
+    for ledger, futures in trying.items():
+        tally = damaged.tallies[ledger] = Tally()
+        with phase(f"damage, {ledger}") as tell:
+            for number, future in enumerate(futures, 1):
+                tally.include(future.result())
+                tell(f"{tally.tried:,} damages", number / len(futures))
+        shown = damaged.shown[ledger] = [(limit, limit.play(medium_of(ledger))) for limit in LIMITS.values()]
+        every = effort_of(ledger, profile).scope.every
+        scope = f"the ledger {ledger}, {'every byte' if every == 1 else f'one byte of {every}'}"
+        detail = str(tally.objected[0][1]) if tally.objected else f"{tally.tried:,} damages"
+        damaged.claims.append(_claim(ledger, "damage", scope, detail, not tally.oracles))
+        damaged.claims += [_claim(n.name, "limit", scope, n.statement, n.shown_by(one)) for n, one in shown]
+    return damaged
+
+
+def drive_faults_of_damage(damaged: Damaged, *, profile: str, seed: int, phase: Phase, pool: Executor) -> None:
+    """A damaged ledger with each seeded fault."""
+    if profile != "quick":
+        hunts = hunt_all(list(DAMAGE_FAULTS), seed=seed, examples=HUNTED, pool=pool)
+        damaged.hunts = hunted(hunts, len(DAMAGE_FAULTS), seed, phase)
+        damaged.claims += map(hunt_claim, damaged.hunts)
+
+
+def _claim(subject: str, method: str, scope: str, detail: str, holds: bool) -> Claim:
+    return Claim(subject, method, scope, Verdict.PROVED if holds else Verdict.REFUTED, detail)
+
+
+def show_damaged(screen: Screen, damaged: Damaged) -> None:
+    """A table for each ledger, what cannot be noticed, and who found which fault."""
+    for ledger, tally in damaged.tallies.items():
+        show_damage(screen, ledger, tally)
+        show_limits(screen, ledger, damaged.shown[ledger])
+    if damaged.hunts:
+        show_hunts(screen, damaged.hunts, systematic=False)
+        screen.line()
