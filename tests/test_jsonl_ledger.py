@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from onestart.group_commit import MOST
 from onestart.health import Health, Reading
 from onestart.jsonl import Files, JsonlLedger, LocalFiles
 from onestart.jsonl.verify import verify
@@ -79,6 +80,10 @@ class Disk:
             self.put(path, b"")
         self._begin("append", path)
         self.files[path] += data
+
+    def write_again(self, path: str, offset: int, length: int) -> None:
+        self._begin("write_again", path)
+        assert offset + length <= len(self.files[path])
 
     def sync(self, path: str) -> None:
         self._begin("sync", path)
@@ -1059,3 +1064,35 @@ def test_files_write_all_bytes(tmp_path: Path) -> None:
     assert files.list(str(tmp_path / "nowhere")) == []
     public = {name for name in dir(files) if not name.startswith("_")}
     assert public == {name for name in dir(Files) if not name.startswith("_")}
+
+
+def test_what_is_written_again_stays_as_it_is(tmp_path: Path) -> None:
+    """Over chunks, in the middle of a file, and beyond its end; only the range is touched."""
+    path, data = tmp_path / "file", bytes(range(256)) * 9000
+    path.write_bytes(data)
+    for start, length in ((0, len(data)), (5, 1), (len(data) - 3, 100), (7, 0)):
+        LocalFiles().write_again(str(path), start, length)
+        assert path.read_bytes() == data
+
+
+def test_whoever_opens_a_ledger_writes_its_newest_group_again() -> None:
+    """As many records as a group may have, and a seal, of each file; and the marker. Older ones are durable."""
+    disk = Disk()
+    ledger = ledger_on(disk)
+    put(ledger, *(receipt(f"k{number}") for number in range(MOST + 3)), attempt("k0"))
+    again: list[tuple[str, int, int]] = []
+
+    def noted(path: str, offset: int, length: int) -> None:
+        again.append((path, offset, length))
+
+    disk.write_again = noted  # type: ignore[method-assign]
+    look(ledger_on(disk), lambda view: view.order)
+    lines = lines_of(disk, "receipts")
+    size = len(disk.files[path_of("receipts")])
+    left = sum(map(len, lines[-MOST - 1 :]))
+    assert ("/l/ledger.json", 0, len(disk.files["/l/ledger.json"])) in again
+    assert (path_of("receipts"), size - left, left) in again
+    assert (path_of("attempts"), 0, len(disk.files[path_of("attempts")])) in again
+    again.clear()
+    look(ledger, lambda view: view.order)
+    assert again == []

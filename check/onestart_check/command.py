@@ -11,7 +11,9 @@ import click
 from onestart_check.damage import Damaged, damage, damages, drive_faults_of_damage, show_damaged
 from onestart_check.driven import Driven, drive, drive_without, walks
 from onestart_check.flows import FlowsDriven, drive_faults_of_flows, drive_flows, flow_walks, show_flows
+from onestart_check.stores import LEDGERS, claims_of, collect, store_tests
 from onestart_check.summary import show_driven
+from onestart_conformance.commands.stores import show_axioms
 from onestart_conformance.hunts import any_fault
 from onestart_conformance.stories import Retold
 from onestart_model.catalog import CATALOG, PROFILES
@@ -68,6 +70,7 @@ def check(
         chain, flows = (any(entry.model is model for entry in entries) for model in (CHAIN, FLOWS))
         walking = walks(profile, pool) if chain else {}
         flows_walking = flow_walks(profile, pool) if flows else {}
+        storing = store_tests(profile, seed, pool) if chain else {}
         pending = [removals(entry, options=options, pool=pool) for entry in entries]
         trying = damages(profile, seed, pool) if chain else {}
         evidences = [gather(entry, profile=profile, options=options, phase=screen.phase) for entry in entries]
@@ -87,6 +90,9 @@ def check(
                 library.claims += damaged.claims
             elif isinstance(library, FlowsDriven):
                 drive_faults_of_flows(library, profile=profile, seed=seed, phase=screen.phase, pool=pool)
+        table = collect(storing, seed, screen.phase)
+    if chain:
+        driven[CHAIN.name].claims += claims_of(table)
     claims = [claim for evidence in evidences for claim in evidence.claims]
     claims += [claim for one in driven.values() for claim in one.claims]
     stories = [v.story for evidence in evidences for v in evidence.variants if v.story is not None]
@@ -95,6 +101,8 @@ def check(
     written = save_traces(save, [*traces, *stories])
     for evidence in evidences:
         _show(screen, evidence, driven.get(evidence.entry.model.name))
+    if chain:
+        show_axioms(screen, LEDGERS, table)
     show_damaged(screen, damaged)
     _close(screen, evidences, driven, written, seed)
     if as_json:

@@ -12,6 +12,7 @@ from functools import lru_cache, partial
 from attrs import define, field
 
 from onestart import Event
+from onestart.records import is_over
 from onestart_conformance.judgement import Objection
 from onestart_conformance.monitor import ANSWERS, FENCED, OF_KEY, Monitor, Slot, Strand
 from onestart_conformance.rules import CACHED, Rules
@@ -190,7 +191,7 @@ def _shows(scene: Scene, event: Event) -> bool:
 def _take_in(scene: Scene, event: Event) -> None:
     """What the event shows: a lease has run out, an execution has ended, a strand has died, a record is damaged."""
     task, key = scene.task, event.key
-    if event.action in ("claim", "abandon") and (task.ends is None or event.at >= task.ends):
+    if event.action in ("claim", "abandon") and (task.ends is None or _over(event, task.ends)):
         if scene.step("expire", key):
             scene.note(EXPIRED, f"the lease of task {task.name!a}")
         task.ends = None
@@ -204,6 +205,12 @@ def _take_in(scene: Scene, event: Event) -> None:
             scene.note(DAMAGED, f"in {store}, key {key!a}")
             if store == "leases":
                 task.ends = None
+
+
+def _over(event: Event, ends: float) -> bool:
+    """Whether the lease has run out. How long leases last shows in the claim that follows."""
+    lasts = event.details["ends"] - event.at if event.action == "claim" else 0.0
+    return is_over(event.at, ends, lasts)
 
 
 def bury(scene: Scene, key: str) -> None:

@@ -14,8 +14,7 @@ from onestart.records import Lease
 def acquire(view: View, *, strand: Strand, outside: Outside) -> Lease:
     """The record that takes the task's lease for the strand's key, under a fresh token."""
     token = evidence.next_token(view, strand.task)
-    ends = outside.now(view) + outside.lease_seconds
-    return Lease(strand.task, token, strand.key, ends, outside.process)
+    return _held(view, strand, outside, token)
 
 
 def holds(view: View, *, strand: Strand, outside: Outside) -> bool:
@@ -33,8 +32,13 @@ def renew(view: View, *, strand: Strand, outside: Outside) -> Decision[bool]:
     """The holder's record anew, with a later end; whoever has lost the lease gets nothing."""
     if not holds(view, strand=strand, outside=outside):
         return Decision(False)
-    ends = outside.now(view) + outside.lease_seconds
-    return Decision(True, "renew", Lease(strand.task, strand.token, strand.key, ends, outside.process), {"ends": ends})
+    record = _held(view, strand, outside, strand.token)
+    return Decision(True, "renew", record, {"ends": record.ends})
+
+
+def _held(view: View, strand: Strand, outside: Outside, token: int) -> Lease:
+    lasts = outside.lease_seconds
+    return Lease(strand.task, token, strand.key, outside.now(view) + lasts, outside.process, lasts)
 
 
 class Renewal:

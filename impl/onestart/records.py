@@ -66,11 +66,21 @@ class Session:
     executor: str = field(default="", validator=_text)
 
 
+def is_over(now: float, ends: float, lasts: float) -> bool:
+    """Whether a lease has run out by now.
+
+    A lease that has more than twice its length to go was written before the clock went back: nobody meant it to last
+    that long. To run out too early costs no promise, since a holder passes the fence before each of its writes.
+    """
+    return now >= ends or (lasts > 0 and ends - now > 2 * lasts)
+
+
 @frozen
 class Lease:
     """Who occupies a task. token: the fencing token, one for each acquisition. holder: a key, or None.
 
-    ends: seconds of the ledger's clock; from then on the lease is free, whether or not its holder still works.
+    ends: seconds of the ledger's clock; from then on the lease is free, whether or not its holder still works. lasts:
+    how long it was to last when it was written, 0 if that is not recorded.
     """
 
     kind: ClassVar = "lease"
@@ -79,6 +89,7 @@ class Lease:
     holder: str | None = field(validator=optional(_text))
     ends: float = field(validator=_real)
     by: str = field(default="", validator=_text)
+    lasts: float = field(default=0.0, validator=[_real, ge(0)])
 
     @property
     def key(self) -> str:
@@ -86,7 +97,7 @@ class Lease:
 
     def held_at(self, now: float) -> str | None:
         """The key that holds the lease at this time."""
-        return self.holder if now < self.ends else None
+        return None if is_over(now, self.ends, self.lasts) else self.holder
 
 
 @frozen

@@ -85,7 +85,7 @@ def _not_synced() -> list[Patch]:
 
 
 def _read_before_durable() -> list[Patch]:
-    return [(Journal, "_make_durable", lambda self, *, first: None)]
+    return [(Journal, "_make_durable", lambda self, start, *, first: None)]
 
 
 def _no_checksum() -> list[Patch]:

@@ -1,4 +1,6 @@
-"""What the ledger asks of a file system. Nothing here can truncate, rename or delete, so nothing that uses it can."""
+"""What the ledger asks of a file system. Nothing here can change bytes that are written, truncate, rename or delete, so
+nothing that uses it can.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from collections.abc import Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
+_CHUNK = 1 << 20
 _FULL_SYNC = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone does not reach the medium
 
 
@@ -37,6 +40,13 @@ class Files(Protocol):
 
     def append(self, path: str, data: bytes) -> None:
         """Write all of data behind the end of the file, which is made if it is not there. Not durable yet."""
+
+    def write_again(self, path: str, offset: int, length: int) -> None:
+        """Write these bytes once more, as they are in their place, so that the next sync has them to write.
+
+        After a sync that failed, a system may take what it could not write for written; whoever opens the file later
+        sees it, and has no other way to learn whether it is on the disk (A. Rebello et al., ATC 2020).
+        """
 
     def sync(self, path: str) -> None:
         """Make what the file holds durable."""
@@ -119,6 +129,13 @@ class LocalFiles:
         finally:
             os.close(descriptor)
 
+    def write_again(self, path: str, offset: int, length: int) -> None:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            _write_again(descriptor, offset, offset + length)
+        finally:
+            os.close(descriptor)
+
     def sync(self, path: str) -> None:
         _sync(path, os.O_RDONLY)
 
@@ -187,6 +204,14 @@ def _write(descriptor: int, data: bytes) -> None:
     left = memoryview(data)
     while left:
         left = left[os.write(descriptor, left) :]
+
+
+def _write_again(descriptor: int, start: int, end: int) -> None:
+    while start < end:
+        data = _read(descriptor, start, min(_CHUNK, end - start))
+        if not data:
+            return
+        start += os.pwrite(descriptor, data, start)
 
 
 def _sync(path: str, flags: int) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from itertools import pairwise
 from typing import Protocol, TypeAlias, cast
 
+from onestart.group_commit import MOST
 from onestart.health import Health
 from onestart.jsonl.files import Files
 from onestart.jsonl.places import Entry, Places
@@ -79,6 +81,8 @@ class Journal:
         self._prev: Owner | None = None
         self._last = b""
         self._last_offset = 0
+        self._opening = True
+        self._newest: deque[int] = deque(maxlen=MOST + 1)  # where lines begin: a group's, and a seal before it
 
     def stale(self) -> bool:
         """Whether the file is not the one that was read before, or that with more behind it."""
@@ -116,33 +120,42 @@ class Journal:
         return self._offset, self._now
 
     def catch_up(self, parts: int = 1) -> Iterator[None]:
-        """Read what was behind the last known line when `stale` looked, after making it durable; in so many parts.
+        """Read what was behind the last known line when `stale` looked, in so many parts, and make it durable.
 
         Raises LedgerUnavailableError.
         """
         if self._now == self._size:
+            self._opening &= self._identity is None
             return
+        first, known = self._identity is None, self._size
         try:
-            if self._durable:
-                self._make_durable(first=self._identity is None)
-            if self._identity is None:
+            if first:
                 self._identity = self._files.identity(self._path)
             start, ahead = self._offset, self.ahead
             for part in range(1, parts):
                 self._ingest(start + ahead * part // parts)
                 yield
             self._take_tail(self._ingest(self._now))
+            self._size = self._now
+            if self._durable:
+                self._make_durable(self._newest[0] if self._opening and self._newest else known, first=first)
         except OSError as error:
             raise self.unavailable(error) from error
-        self._size = self._now
+        self._opening = False
 
     def read_anew(self) -> None:
         """Forget all, also where an index was of use, and look how much there is."""
         self.forget()
         self._now = self._files.size(self._path)
 
-    def _make_durable(self, *, first: bool) -> None:
+    def _make_durable(self, start: int, *, first: bool) -> None:
+        """start: from where on a sync may have failed.
+
+        Whoever comes after such a sync does this before it appends, and nobody appends more than a group at once, so it
+        is known of all before the newest group that it was made durable; and of all that an index covers.
+        """
         self._in_doubt = True
+        self._files.write_again(self._path, start, self._now - start)
         self._files.sync(self._path)
         if first:
             self._files.sync_folder(self._folder)
@@ -161,6 +174,7 @@ class Journal:
     def _take_lines(self, data: bytes) -> bytes:
         *lines, rest = data.split(b"\n")
         for raw in lines:
+            self._newest.append(self._offset)
             if raw or not self._unended:  # else it ends a line whose own newline is gone
                 self._take(raw, self._offset)
             self._unended = False

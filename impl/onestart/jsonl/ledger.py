@@ -86,7 +86,7 @@ class JsonlLedger:
         for step in steps:
             record = step.decide(stores)
             if record is not None:
-                if stores.open_elsewhere(record):
+                if stores.open_elsewhere(record) or stores.open_related(record):
                     _commit(stores, decided)
                 stores.append(record)
             decided.append(step)
@@ -133,6 +133,8 @@ class JsonlLedger:
             files.write_new(self._marker, MARK)
         elif len(found) < len(MARK) and MARK.startswith(found):
             files.append(self._marker, MARK[len(found) :])
+        else:
+            files.write_again(self._marker, 0, len(found))
         files.sync(self._marker)
         files.sync_folder(self._path)
         files.sync_folder(os.path.dirname(self._path.rstrip("/")) or ("/" if self._path.startswith("/") else "."))

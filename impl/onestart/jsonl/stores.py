@@ -36,6 +36,8 @@ class Stores:
         self.journals = {store: Journal(store, folder, files, self._told, durable=durable) for store in STORES}
         self._of = by_kind(self.journals)
         self._index, self._durable = index, durable
+        self._open_keys: set[str] = set()
+        self._open_tasks: set[str] = set()
         self._forget()
 
     def _forget(self) -> None:
@@ -144,6 +146,8 @@ class Stores:
         except OSError as error:
             raise journal.unavailable(error) from error
         self._references.forget_waiting()  # what was written just now refers to what is known already
+        self._open_keys.add(record.key)
+        self._open_tasks.add(record.task)
 
     def open_elsewhere(self, record: Record) -> bool:
         """Whether another store than this record's has something that is not durable yet.
@@ -154,6 +158,13 @@ class Stores:
         journal = self._of[record.kind]
         return any(other.uncommitted for other in self.journals.values() if other is not journal)
 
+    def open_related(self, record: Record) -> bool:
+        """Whether a record of its key or task, on which it may rest, is not durable yet.
+
+        A disk may keep the later sectors of a file and lose earlier ones, so two such records do not share a sync.
+        """
+        return record.task in self._open_tasks or (record.key != "" and record.key in self._open_keys)
+
     def commit(self) -> None:
         """Make what was appended durable. Raises LedgerUnavailableError."""
         for journal in self.journals.values():
@@ -162,6 +173,8 @@ class Stores:
                     journal.commit()
                 except OSError as error:
                     raise journal.unavailable(error) from error
+        self._open_keys.clear()
+        self._open_tasks.clear()
 
     def _refs(self, record: Record) -> dict[str, int]:
         kind, refs, unmet = record.kind, dict[str, int](), self._references.unmet

@@ -20,6 +20,7 @@ from onestart.ports import LedgerUnavailableError, NotALedgerError, View
 from onestart.records import Record, store_of
 from onestart.sql.rows import COLUMNS, SCHEMA_VERSION, Row
 from onestart.sql.statements import SELECT_LEDGER, Statements, schema
+from onestart.sql.under_way import UnderWay
 from onestart.sql.view import RowsView
 from onestart.verification import MOST
 
@@ -27,6 +28,7 @@ T = TypeVar("T")
 
 APPLICATION = 0x6F6E6531  # "one1", where SQLite keeps what a file is for
 _SCHEMA = schema(number="INTEGER", blob="BLOB", primary="INTEGER")
+_CHUNK = 1 << 16  # SQLite writes less than 128 KiB at once
 _LEAST = 512  # bytes: of SQLite's smallest page
 _BUSY = 10_000  # milliseconds that a foreign transaction is waited for; ours wait at the lock
 _INSERT = f"VALUES ({', '.join('?' * len(Row._fields))})"
@@ -48,6 +50,7 @@ class SqliteLedger:
         self._files = LocalFiles()
         self._open: _Open | None = None
         self._group = GroupCommit(self._carry_out)
+        self._under_way = UnderWay(lock_of(self._path))
 
     async def step(self, decide: Callable[[View], tuple[Record | None, T]]) -> T:
         """See `Ledger.step`. Raises NotALedgerError if the file holds something else."""
@@ -85,7 +88,7 @@ class SqliteLedger:
     def _together(self, steps: list[Step[Any]]) -> None:
         try:
             rows = self._opened().rows
-            with rows.transaction():
+            with rows.transaction(self._under_way):
                 view = RowsView(rows)
                 for step in steps:
                     view.forget()
@@ -95,6 +98,9 @@ class SqliteLedger:
         except apsw.Error as error:
             self._abandon()
             raise unavailable(error) from error
+        except OSError as error:
+            self._abandon()
+            raise LedgerUnavailableError("lock", error.strerror or str(error)) from error
         except BaseException:
             self._abandon()
             raise
@@ -149,15 +155,23 @@ class SqliteRows(Statements):
         self.order = 0
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Durable when it is left, and nothing of it otherwise."""
+    def transaction(self, under_way: UnderWay | None = None) -> Iterator[None]:
+        """Durable when it is left, and nothing of it otherwise. under_way: None if nobody else knows the file."""
         self._connection.execute("BEGIN IMMEDIATE")
         self.begin()
-        before = self.order
+        before, broken_off = self.order, under_way is not None and under_way.found()
         yield
+        if broken_off:
+            times = self._connection.pragma("user_version")
+            self._connection.execute(f"PRAGMA user_version = {(times + 1) % (1 << 30)}")  # so that something is written
         if self.order != before:
             self._connection.execute('UPDATE "ledger" SET "records" = ?', (self.order,))
+        writes = self.order != before or broken_off
+        if under_way is not None and writes:
+            under_way.begin()
         self._connection.execute("COMMIT")
+        if under_way is not None and writes:
+            under_way.end()
 
     def begin(self) -> None:
         """Take note of how much there is. Raises NotALedgerError for another version."""
@@ -191,7 +205,7 @@ class SqliteRows(Statements):
 def locked(files: LocalFiles, path: str) -> Iterator[None]:
     """One process at a time: SQLite itself would have those that wait sleep and try again."""
     try:
-        lock = files.lock(f"{path}-lock")
+        lock = files.lock(lock_of(path))
         lock.__enter__()
     except OSError as error:
         raise LedgerUnavailableError("lock", error.strerror or str(error)) from error
@@ -199,6 +213,11 @@ def locked(files: LocalFiles, path: str) -> Iterator[None]:
         yield
     finally:
         lock.__exit__(None, None, None)
+
+
+def lock_of(path: str) -> str:
+    """The file that is locked while somebody is at a ledger."""
+    return f"{path}-lock"
 
 
 def in_force(path: str) -> str:
@@ -220,6 +239,7 @@ def _opened(path: str, vfs: str) -> _Open:
     """Open the file, which becomes a ledger if it is missing or empty, and make durable what it holds."""
     _refuse_symlink(path)
     try:
+        _write_log_again(path, vfs)
         connection = apsw.Connection(path, vfs=vfs or None)
     except apsw.Error as error:
         raise unavailable(error) from error
@@ -227,13 +247,37 @@ def _opened(path: str, vfs: str) -> _Open:
         _distrust(connection)
         connection.set_busy_timeout(_BUSY)
         _prepare(connection, path)
-        # A log that a crash has left was perhaps never made durable, though it can be read: writing it to the database
-        # makes it so, before anybody relies on it.
-        connection.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
+        _make_durable(connection)
     except BaseException:
         connection.close(True)
         raise
     return _Open(connection, path)
+
+
+def _write_log_again(path: str, vfs: str) -> None:
+    """Give the next sync of a log that was left over something to write.
+
+    If a sync of it has failed, the system may take what it could not write for written. SQLite would then believe that
+    the log is durable, and a crash while it goes into the database would leave neither.
+    """
+    name = f"{path}-wal"
+    if not os.path.exists(name):
+        return
+    log = apsw.VFSFile(vfs, name, [apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_READWRITE, 0])
+    try:
+        size = log.xFileSize()
+        for offset in range(0, size, _CHUNK):
+            log.xWrite(log.xRead(min(_CHUNK, size - offset), offset), offset)
+    finally:
+        log.xClose()
+
+
+def _make_durable(connection: apsw.Connection) -> None:
+    """Put what the log holds into the database, before anybody relies on it.
+
+    A log that a crash has left can be read, and was perhaps never made durable.
+    """
+    connection.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
 
 
 def created(path: str) -> apsw.Connection:

@@ -1,12 +1,10 @@
 """What the world does to the chain: crashes, time, damage, and stores that are lost or rolled back.
 
-What is assumed of the stores:
-- a step reads what it needs of all of them and writes one record, wholly or not at all, while no other step happens:
-  the ledger admits one writer at a time. The executor, governance and approvals are outside of that, and asked in steps
-  of their own;
-- damage to a record leaves visible whose record it was;
-- a receipt, session or lease store that is rolled back is noticed, because the others note how far it had got: its
-  record then reads as damaged, and the token after a repair is above every token issued before;
+What is assumed of the stores has names, in `axioms`. In short: a step is atomic, durable once it is acknowledged, and
+alone while it happens: one writer at a time. The executor, governance and approvals are outside of that, and asked in
+steps of their own. Damage leaves visible whose record it was, and a store that lost records is seen through the others
+(`a-store-that-lost-records-is-seen`): a receipt, session or lease that is rolled back reads as damaged, and the token
+after a repair is above every token before it (`tokens-only-grow`). Beyond that:
 - the notes beside a damaged lease are not read until it is repaired, and the repair restores them from the attempt
   records. A lost *attempt* record reads as absent, and the rules must cope. That both are lost, all stores rolled back
   together, nobody can notice.

@@ -8,6 +8,8 @@ import click
 from rich.markup import escape
 
 from onestart_model.catalog import Entry
+from onestart_model.chain import CHAIN
+from onestart_model.chain.axioms import AXIOMS, Axiom, axiom_named
 from onestart_model.expression import RuleError, show
 from onestart_model.recording import Assign, Update
 from onestart_model.rules import ASSUMPTION, INVARIANT, STEP, SYSTEM, Action, Property, Protection
@@ -22,7 +24,9 @@ from onestart_report.screen import Screen, colored
 @click.argument("name")
 @model_option
 def explain(name: str, model: str) -> None:
-    """Say what an invariant, an action or a protection states, where it comes from, and what it rests on."""
+    """Say what an invariant, an action, a protection or an axiom about stores states, where it comes from, and what it
+    rests on.
+    """
     entry = chosen_entry(model)
     screen = Screen()
     every: list[Action | Property | Protection] = [
@@ -31,6 +35,10 @@ def explain(name: str, model: str) -> None:
         *entry.model.assumptions,
     ]
     rules = {rule.name: rule for rule in [*every, *range_invariants(entry.model), *entry.model.protections]}
+    axiom = axiom_named(name) if entry.model is CHAIN else None
+    if axiom is not None:
+        _axiom(screen, axiom)
+        return
     match rules.get(name):
         case Action() as action:
             _action(screen, action)
@@ -39,9 +47,16 @@ def explain(name: str, model: str) -> None:
         case Protection() as protection:
             _protection(screen, entry, protection)
         case None:
-            close = difflib.get_close_matches(name, rules, n=3)
+            known = [*rules, *(axiom.name for axiom in AXIOMS if entry.model is CHAIN)]
+            close = difflib.get_close_matches(name, known, n=3)
             hint = f"; did you mean {' or '.join(close)}?" if close else ""
             raise RuleError(f"{entry.model.name} has no invariant, action or protection {name!r}{hint}")
+
+
+def _axiom(screen: Screen, axiom: Axiom) -> None:
+    _head(screen, f"axiom about stores ({axiom.layer})", axiom.name, axiom.statement, "")
+    screen.line(f"  taken for granted by: {escape(axiom.rests)}")
+    screen.line("tested on each store:  onestart stores")
 
 
 def _head(screen: Screen, what: str, name: str, statement: str, source: str) -> None:
