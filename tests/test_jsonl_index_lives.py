@@ -13,8 +13,8 @@ from indexed_files import everything, index_of, put, read_with, refreshed, store
 from onestart.jsonl.indexing import Indexing
 from onestart.jsonl.position import Position, digest
 from onestart.jsonl.stores import Stores
-from onestart.lines import encode
-from onestart.records import STORES, Record
+from onestart.lines import decode, encode
+from onestart.records import STORES, Record, Session
 from test_jsonl_ledger import attempt, receipt, whole
 
 KEYS = tuple(f"k{number}" for number in range(6))
@@ -168,3 +168,25 @@ def test_whatever_happens_the_index_knows_what_was_known(tmp_path: Path, seed: i
             assert shown(refreshed(life.writer)) == shown(refreshed(life.plain)), move.__name__
         if life.known is not None or not index_of(tmp_path).exists():
             assert shown(read_with(tmp_path)) == shown(life.opened()), move.__name__
+
+
+def test_a_line_that_is_there_twice_is_in_its_place(tmp_path: Path) -> None:
+    """Also if only one of them is covered."""
+    put(stores_of(tmp_path, Indexing(0, 1 << 40)), *whole(0))
+    for store in ("receipts", "leases"):
+        path = tmp_path / f"{store}.jsonl"
+        first = path.read_bytes().splitlines(keepends=True)[0]
+        with path.open("ab") as file:
+            file.write(first)
+    found = refreshed(stores_of(tmp_path, Indexing(0, 1 << 40), durable=False))
+    assert shown(found) == shown(refreshed(stores_of(tmp_path)))
+    assert [entry.seq for entry in found.entries(("receipt", "k0"))] == [1, 1, 2]
+
+
+def test_numbers_that_other_stores_have_seen_are_not_given_again(tmp_path: Path) -> None:
+    put(stores_of(tmp_path), *whole(0))
+    (tmp_path / "sessions.jsonl").unlink()
+    put(stores_of(tmp_path, Indexing(0, 1 << 40)), receipt("k4"))
+    assert index_of(tmp_path).exists()
+    put(stores_of(tmp_path, Indexing(0, 1 << 40)), Session("k4", "t", "live", "f"))
+    assert decode((tmp_path / "sessions.jsonl").read_bytes()[:-1]).seq == 2
