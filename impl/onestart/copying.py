@@ -57,7 +57,7 @@ def history_of(address: Address) -> Iterator[History]:
         from onestart.jsonl.history import FilesHistory
         from onestart.jsonl.ledger import open_for_reading
 
-        yield FilesHistory(open_for_reading(address.place))
+        yield FilesHistory(open_for_reading(address.place, index=False))
         return
     from onestart.sql.history import RowsHistory
 

@@ -10,6 +10,7 @@ from typing import Any
 from onestart import evidence, lines
 from onestart.health import Health
 from onestart.jsonl.journal import Journal
+from onestart.jsonl.references import References
 from onestart.jsonl.stores import Stores
 from onestart.ports import LedgerUnavailableError, View
 from onestart.records import KINDS
@@ -60,11 +61,11 @@ def _wrong_shape_raises() -> list[Patch]:
 
 
 def _refs_not_compared() -> list[Patch]:
-    return [(Stores, "_compare", lambda self: self._fresh.clear())]
+    return [(References, "told", lambda self, owner, refs: None)]
 
 
 def _end_forgotten() -> list[Patch]:
-    return [(Stores, "gaps", lambda self, journal: list(journal.gaps))]
+    return [(References, "gaps", lambda self, journal: list(journal.gaps))]
 
 
 def _strays_dropped() -> list[Patch]:
@@ -94,7 +95,7 @@ def _own_checksum_is_enough() -> list[Patch]:
         self.unowned += self.pending
         self.pending = []
 
-    return [(Journal, "_settle", settle), (Stores, "_compare", lambda self: self._fresh.clear())]
+    return [(Journal, "_settle", settle), (References, "told", lambda self, owner, refs: None)]
 
 
 def _gap_ignored() -> list[Patch]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 
 from attrs import define, field
@@ -11,7 +11,8 @@ from attrs import define, field
 from onestart.health import Health
 from onestart.history import History, Kept
 from onestart.jsonl.files import Files
-from onestart.jsonl.journal import Entry, Journal
+from onestart.jsonl.journal import Journal
+from onestart.jsonl.places import Entry
 from onestart.jsonl.stores import Stores
 from onestart.lines import Line, Owner, Place, encode, encode_lost, place
 from onestart.records import STORES, store_of
@@ -20,17 +21,18 @@ _CHUNK = 1 << 20
 
 
 class FilesHistory:
-    """What the files held when the stores were looked at. Keeps a number for each record."""
+    """What the files held when the stores were looked at, without an index. Keeps a number for each record."""
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
-        self._places = {where: self._all(where) for journal in stores.journals.values() for where in journal.entries}
+        found = (where for journal in stores.journals.values() for where in journal.entries.new)
+        self._places = {where: self._all(where) for where in found}
         for store in STORES:
             for where, _ in stores.lost(store):
                 self._places.setdefault(where, self._all(where))
         self._owners: dict[Place, Owner] = {}
 
-    def _all(self, where: Place) -> list[Entry]:
+    def _all(self, where: Place) -> Sequence[Entry]:
         """Every record of a place, also those that are only known from other stores."""
         return self._stores.entries(where)
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from bisect import insort
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import Protocol, TypeAlias, cast
 
 from onestart.group_commit import MOST
 from onestart.health import Health
 from onestart.jsonl.files import Files
+from onestart.jsonl.places import Entry, Places
+from onestart.jsonl.position import Identity, Position, digest
 from onestart.lines import (
     CORRUPT,
     Line,
@@ -34,18 +35,14 @@ _CHUNK = 1 << 22
 _OUTCOME = "the outcome of a write is unknown, so open the ledger anew"
 
 
-class Entry(NamedTuple):
-    """Where a record's line is. length: with its newline, 0 if it is gone. health: at best; it may read worse now."""
+class Found(Protocol):
+    """Who is told where records are, and can tell whether one is there. `Places` remembers all of it."""
 
-    seq: int
-    offset: int
-    length: int
-    number: int
-    health: Health
+    def own(self, where: Place, entry: Entry, raw: bytes | None) -> None:
+        """A record of this place was found. raw: its line, if that was just read."""
 
-    @property
-    def where(self) -> str:
-        return f":{self.number}" if self.length else f" (record {self.seq}, missing)"
+    def has(self, where: Place, seq: int) -> bool:
+        """Whether a line of this number is known to be there."""
 
 
 class Journal:
@@ -53,21 +50,26 @@ class Journal:
 
     told: called for each record that is found, with whose it is and how far other stores had got for it.
     durable: whether what others wrote is made durable before it is relied on; False never writes anything.
+    found: who is told where the records are, `entries` if None.
     """
 
-    def __init__(self, store: str, folder: str, files: Files, told: Told, *, durable: bool = True) -> None:
+    def __init__(
+        self, store: str, folder: str, files: Files, told: Told, *, durable: bool = True, found: Found | None = None
+    ) -> None:
         self.store = store
         self.name = f"{store}.jsonl"
         self._path = f"{folder}/{self.name}"
         self._folder, self._files, self._told, self._durable = folder, files, told, durable
         self._kinds = STORES[store]
+        self._elsewhere = found
         self._in_doubt = self.uncommitted = False
         self._now = 0
         self.forget()
 
     def forget(self) -> None:
         """Know nothing about the file."""
-        self.entries: dict[Place, list[Entry]] = {}
+        self.entries = Places()
+        self._found: Found = self._elsewhere or self.entries
         self.pending: list[Entry] = []
         self.unowned: list[Entry] = []
         self.gaps: list[tuple[int, int]] = []
@@ -79,6 +81,7 @@ class Journal:
         self._prev: Owner | None = None
         self._last = b""
         self._last_offset = 0
+        self._opening = True
         self._newest: deque[int] = deque(maxlen=MOST + 1)  # where lines begin: a group's, and a seal before it
 
     def stale(self) -> bool:
@@ -106,23 +109,50 @@ class Journal:
         known = outline(self._last)
         return found.seq != 0 and (found.seq, found.owner) != (known.seq, known.owner)
 
-    def catch_up(self) -> None:
-        """Read what was behind the last known line when `stale` looked, and make it durable."""
+    @property
+    def ahead(self) -> int:
+        """How many bytes there were behind the last known line when `stale` looked."""
+        return self._now - self._offset
+
+    @property
+    def bytes_read(self) -> tuple[int, int]:
+        """How much of the file was read, and how much there is."""
+        return self._offset, self._now
+
+    def catch_up(self, parts: int = 1) -> Iterator[None]:
+        """Read what was behind the last known line when `stale` looked, in so many parts, and make it durable.
+
+        Raises LedgerUnavailableError.
+        """
         if self._now == self._size:
+            self._opening &= self._identity is None
             return
         first, known = self._identity is None, self._size
-        if first:
-            self._identity = self._files.identity(self._path)
-        self._ingest(self._now)
-        self._size = self._now
-        if self._durable:
-            self._make_durable(self._newest[0] if first and self._newest else known, first=first)
+        try:
+            if first:
+                self._identity = self._files.identity(self._path)
+            start, ahead = self._offset, self.ahead
+            for part in range(1, parts):
+                self._ingest(start + ahead * part // parts)
+                yield
+            self._take_tail(self._ingest(self._now))
+            self._size = self._now
+            if self._durable:
+                self._make_durable(self._newest[0] if self._opening and self._newest else known, first=first)
+        except OSError as error:
+            raise self.unavailable(error) from error
+        self._opening = False
+
+    def read_anew(self) -> None:
+        """Forget all, also where an index was of use, and look how much there is."""
+        self.forget()
+        self._now = self._files.size(self._path)
 
     def _make_durable(self, start: int, *, first: bool) -> None:
         """start: from where on a sync may have failed.
 
         Whoever comes after such a sync does this before it appends, and nobody appends more than a group at once, so it
-        is known of all before the newest group that it was made durable.
+        is known of all before the newest group that it was made durable; and of all that an index covers.
         """
         self._in_doubt = True
         self._files.write_again(self._path, start, self._now - start)
@@ -131,14 +161,15 @@ class Journal:
             self._files.sync_folder(self._folder)
         self._in_doubt = False
 
-    def _ingest(self, size: int) -> None:
+    def _ingest(self, size: int) -> bytes:
+        """Read the lines up to there; returns what has no newline."""
         data, at = b"", self._offset
         while at < size and (chunk := self._files.read(self._path, at, min(_CHUNK, size - at))):
             at += len(chunk)
             data += chunk
             if b"\n" in chunk:
                 data = self._take_lines(data)
-        self._take_tail(data)
+        return data
 
     def _take_lines(self, data: bytes) -> bytes:
         *lines, rest = data.split(b"\n")
@@ -201,22 +232,12 @@ class Journal:
         if line.seq != self.last_seq + 1 or self.pending:
             self._settle(line)
         owner = line.owner
-        self._own(owner, Entry(line.seq, offset, len(raw) + 1, self._newlines + 1, health))
+        self._found.own(place(*owner), Entry(line.seq, offset, len(raw) + 1, self._newlines + 1, health), raw)
         self.count += 1
         if line.seq >= self.last_seq:
             self.last_seq, self._prev = line.seq, owner
         self._last, self._last_offset = raw, offset
         self._told(owner, line.refs if health is Health.INTACT else {})
-
-    def _own(self, owner: Owner, entry: Entry) -> None:
-        where = place(*owner)
-        entries = self.entries.get(where)
-        if entries is None:
-            self.entries[where] = [entry]
-        elif entries[-1] < entry:
-            entries.append(entry)
-        else:
-            insort(entries, entry)
 
     def _settle(self, line: Line) -> None:
         """Decide what the illegible lines before this one are, now that its number and predecessor are known."""
@@ -230,7 +251,7 @@ class Journal:
         numbered = [entry._replace(seq=line.seq - rank) for rank, entry in enumerate(reversed(fitting), 1)]
         if missing > 0 and line.prev is not None and line.prev[0] in self._kinds:
             entry = numbered.pop(0) if numbered else Entry(before, 0, 0, 0, Health.CORRUPT)
-            self._own(line.prev, entry)
+            self._found.own(place(*line.prev), entry, None)
             self._told(line.prev, {})
             missing -= 1
         self.unowned += reversed(numbered)
@@ -245,16 +266,14 @@ class Journal:
 
     def has(self, where: Place, seq: int) -> bool:
         """Whether a line of this number is known to be there."""
-        return any(entry.seq == seq for entry in reversed(self.entries.get(where, ())))
+        return self._found.has(where, seq)
 
     def read(self, entry: Entry, where: Place) -> Line:
         """The line as it is in the file now; damaged if it is not what it was known as. Raises OSError."""
         if not entry.length:
             return CORRUPT
         raw = self._files.read(self._path, entry.offset, entry.length)
-        line = decode(raw[:-1])
-        known = raw[-1:] == b"\n" and entry.health is Health.INTACT and line.seq == entry.seq and line.place == where
-        return line if known or not (line.lost or line.health is Health.INTACT) else CORRUPT
+        return as_known(decode(raw[:-1]), entry, where, ended=raw[-1:] == b"\n")
 
     def append(self, record: Record, refs: Mapping[str, int], furthest: int) -> None:
         """Put a record at the end, durable after `commit`. furthest: number of the last record known elsewhere.
@@ -297,5 +316,57 @@ class Journal:
         return LedgerUnavailableError(self.store, f"{said}; {_OUTCOME}" if self._in_doubt else said)
 
     def places(self, kind: str) -> Iterator[str]:
-        """Every key (leases: task) with a record of this kind."""
-        return (name for of, name in self.entries if of == kind)
+        """Every key (leases: task) with a record of this kind; see `Places.names`."""
+        return self.entries.names(kind)
+
+    def position(self) -> Position | None:
+        """How far the file was read, for an index; None if there is no telling, or not yet."""
+        identity = self._identity
+        known = identity is None or (isinstance(identity, tuple) and list(map(type, identity)) == [int, int])
+        if self._in_doubt or self._unended or not known:
+            return None
+        return Position(
+            identity=cast("Identity | None", identity),
+            offset=self._offset,
+            lines=self._newlines,
+            count=self.count,
+            torn=self.torn,
+            backward=self.backward,
+            last_seq=self.last_seq,
+            prev=self._prev,
+            last_offset=self._last_offset,
+            last_length=len(self._last),
+            last_digest=digest(self._last),
+            pending=tuple(self.pending),
+            unowned=tuple(self.unowned),
+            gaps=tuple(self.gaps),
+        )
+
+    def last_line(self, position: Position) -> bytes | None:
+        """The last line that was read, if the file is the one of this position, or that with more behind it."""
+        if position.identity is None:
+            return b""
+        files, path, length = self._files, self._path, position.last_length
+        if files.identity(path) != position.identity or files.size(path) < position.offset:
+            return None
+        if not length:
+            return b""
+        last = files.read(path, position.last_offset, length + 1)
+        return last[:length] if digest(last[:length]) == position.last_digest and last[length:] == b"\n" else None
+
+    def go_on_from(self, position: Position, last: bytes, entries: Places) -> None:
+        """Know what was known there. last: see `last_line`. entries: where the records up to there are."""
+        self.forget()
+        self.entries = self._found = entries
+        self.pending, self.unowned, self.gaps = list(position.pending), list(position.unowned), list(position.gaps)
+        self.count, self.torn, self.backward = position.count, position.torn, position.backward
+        self.last_seq, self._prev, self._identity = position.last_seq, position.prev, position.identity
+        self._size = self._offset = position.offset
+        self._newlines = position.lines
+        self._last, self._last_offset = last, position.last_offset
+
+
+def as_known(line: Line, entry: Entry, where: Place, *, ended: bool) -> Line:
+    """The line that is there; damaged if it is not what it was known as. ended: whether it has its newline."""
+    known = ended and entry.health is Health.INTACT and line.seq == entry.seq and line.place == where
+    return line if known or not (line.lost or line.health is Health.INTACT) else CORRUPT

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from onestart.group_commit import Decide, GroupCommit, Run, Step, Take
 from onestart.jsonl.files import Files, LocalFiles
 from onestart.jsonl.generations import MARKER, in_force, names
+from onestart.jsonl.indexing import BesideFiles, Indexing
 from onestart.jsonl.stores import Stores
 from onestart.ports import LedgerUnavailableError, NotALedgerError, View
 from onestart.records import Record
@@ -28,19 +29,28 @@ class JsonlLedger:
     steps that come meanwhile share if they write to the same one. After a failed write every step raises
     LedgerUnavailableError: what the file holds is unknown until it is opened anew.
 
-    files: the file system, LocalFiles if None. run: how a step is run, each alone; together and in threads if None.
+    index: when an index is written beside the files; without any, files that are given have none. files: the file
+    system, LocalFiles if None. run: how a step is run, each alone; together and in threads if None.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, files: Files | None = None, run: Run | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        files: Files | None = None,
+        run: Run | None = None,
+        index: Indexing | None = None,
+    ) -> None:
         self._path = os.fspath(path)
         self._files: Files = LocalFiles() if files is None else files
         self._run = run
+        self._indexing = Indexing() if index is None and files is None else index
         self._lock = f"{self._path}/{LOCK}"
         self._marker = f"{self._path}/{MARKER}"
         self._marked: Hashable | None = None
         self._folder = self._path
         self._generations: list[str] = []
-        self._stores = Stores(self._path, self._files)
+        self._stores = self._stores_in(self._path)
         self._group = GroupCommit(self._carry_out)
 
     async def step(self, decide: Callable[[View], tuple[Record | None, T]]) -> T:
@@ -64,6 +74,7 @@ class JsonlLedger:
                 self._open()
                 self._stores.refresh()
                 self._together(steps)
+                self._stores.keep_index()
         except LedgerUnavailableError as error:
             for step in steps or take():
                 if step.under_way:
@@ -109,7 +120,11 @@ class JsonlLedger:
             self._generations = generations
             folder = in_force(self._files, self._path, found, MARK)
             if folder != self._folder:
-                self._folder, self._stores = folder, Stores(folder, self._files)
+                self._folder, self._stores = folder, self._stores_in(folder)
+
+    def _stores_in(self, folder: str) -> Stores:
+        index = None if self._indexing is None else BesideFiles(folder, self._indexing)
+        return Stores(folder, self._files, index=index)
 
     def _mark(self, found: bytes | None) -> None:
         """found: what the marker holds, None if there is none. All names are made durable, whoever made them."""
@@ -150,16 +165,20 @@ class Held:
         self._lock.__exit__(*raised)  # type: ignore[arg-type]
 
 
-def open_for_reading(path: str | os.PathLike[str], files: Files | None = None) -> Stores:
+def open_for_reading(path: str | os.PathLike[str], files: Files | None = None, *, index: bool | None = None) -> Stores:
     """What a ledger holds now. Takes no lock and writes nothing, not even to make durable what it reads.
 
+    index: whether an index is used that is there; if None, not with files that are given.
     Raises NotALedgerError if there is none, LedgerUnavailableError if it cannot be read.
     """
+    indexed = files is None if index is None else index
     files = LocalFiles() if files is None else files
     folder = os.fspath(path)
     if inspect(files, folder) is None:
         raise NotALedgerError(f"{folder} holds no ledger")
-    stores = Stores(current(files, folder), files, durable=False)
+    generation = current(files, folder)
+    beside = BesideFiles(generation, Indexing()) if indexed else None
+    stores = Stores(generation, files, durable=False, index=beside)
     stores.look()
     return stores
 

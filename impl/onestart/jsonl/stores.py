@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from onestart.health import Finding, Health, Reading
 from onestart.jsonl.files import Files
-from onestart.jsonl.journal import Entry, Journal
-from onestart.lines import Owner, Place, place
-from onestart.records import KINDS, STORES, Approval, Attempt, Lease, Note, Receipt, Record, Session, Step, store_of
+from onestart.jsonl.index_format import UnusableIndexError
+from onestart.jsonl.indexing import BesideFiles, Taken
+from onestart.jsonl.journal import Journal
+from onestart.jsonl.places import Entry, Names
+from onestart.jsonl.references import References, by_kind, catch_up
+from onestart.lines import Owner, Place
+from onestart.records import STORES, Approval, Attempt, Lease, Note, Receipt, Record, Session, Step
+
+T = TypeVar("T")
 
 _NOTHING: Reading[Any] = Reading((), 0, Health.ABSENT)
 _NO_NUMBERS: frozenset[int] = frozenset()
@@ -22,11 +28,14 @@ class Stores:
 
     A record that another store has seen, and that is not there, reads as damaged: its store was rolled back or cut
     short. An attempt record that is gone reads as absent instead, and is reported as damage that may be anybody's.
+
+    index: what tells where most records are without reading all files, if there is anything.
     """
 
-    def __init__(self, folder: str, files: Files, *, durable: bool = True) -> None:
+    def __init__(self, folder: str, files: Files, *, durable: bool = True, index: BesideFiles | None = None) -> None:
         self.journals = {store: Journal(store, folder, files, self._told, durable=durable) for store in STORES}
-        self._of = {kind: self.journals[store_of(kind)] for kind in KINDS}
+        self._of = by_kind(self.journals)
+        self._index, self._durable = index, durable
         self._open_keys: set[str] = set()
         self._open_tasks: set[str] = set()
         self._forget()
@@ -34,51 +43,88 @@ class Stores:
     def _forget(self) -> None:
         for journal in self.journals.values():
             journal.forget()
-        self._keys: dict[str, dict[str, None]] = {}
-        self._task_of: dict[str, str] = {}
-        self._unmet: dict[Place, set[int]] = {}
-        self._furthest = dict.fromkeys(STORES, 0)
-        self._fresh: list[tuple[Owner, Mapping[str, int]]] = []
+        self._names = Names()
+        self._references = References()
+        self._taken: Taken | None = None
+        self._begun = False
         self._readings: dict[Place, Reading[Any]] = {}
 
     def refresh(self) -> None:
         """Read what was appended since. Raises LedgerUnavailableError if a store cannot be read."""
         self._readings.clear()
-        journal = self.journals["receipts"]
+        if not self._begun:
+            self._begin()
+        if self._stale():
+            self._forget()
+            self._begin()
+            if self._stale() and self._taken is not None:
+                self._read_files()
+                return
         try:
-            stale = False
-            for journal in self.journals.values():
+            catch_up(self.journals, self._of, self._references)
+        except UnusableIndexError:
+            self._read_files()
+
+    def _stale(self) -> bool:
+        """Whether a file is not what it was; looks how much there is of all of them."""
+        stale = False
+        for journal in self.journals.values():
+            try:
                 stale |= journal.stale()
-            if stale:
-                self._forget()
-                for journal in self.journals.values():
-                    journal.stale()  # to look again how much there is
-            for journal in self.journals.values():
-                journal.catch_up()
-        except OSError as error:
-            raise journal.unavailable(error) from error
-        if self._fresh:
-            self._compare()
+            except OSError as error:
+                raise journal.unavailable(error) from error
+        return stale
+
+    def _begin(self) -> None:
+        """Take up where an index ends, if there is one of these files."""
+        self._begun = True
+        self._take_up()
+
+    def _take_up(self) -> None:
+        taken = self._index.taken(self.journals) if self._index is not None else None
+        if taken is not None:
+            self._taken, self._names, self._references = taken, taken.names, taken.references
+            self._readings.clear()
+
+    def _read_files(self) -> None:
+        """The index is of no use: read everything, also in the midst of a step."""
+        if self._index is not None:
+            self._index.refuse()
+        self._forget()
+        self._begun = True
+        for journal in self.journals.values():
+            try:
+                journal.read_anew()
+            except OSError as error:
+                raise journal.unavailable(error) from error
+        catch_up(self.journals, self._of, self._references)
+
+    def _sure(self, look: Callable[[], T]) -> T:
+        """What there is to see, from the files alone if the index fails."""
+        try:
+            return look()
+        except UnusableIndexError:
+            self._read_files()
+            if not self._durable:
+                self.look()
+            return look()
+
+    def keep_index(self) -> None:
+        """Write a new index if much was read beyond the old one. Call it under the lock, when all is durable."""
+        if self._index is None or not self._index.due(self.journals, self._taken):
+            return
+        try:
+            if self._index.renew(self.journals, self._taken, self._names, self._references):
+                self._take_up()
+        except UnusableIndexError:
+            self._read_files()
 
     def _told(self, owner: Owner, refs: Mapping[str, int]) -> None:
         kind, key, task = owner
         if key and kind != "step":  # a flow's root is no key of a command
-            keys = self._keys.setdefault(task, {})
-            if key not in keys:
-                keys[key] = None
-                self._task_of.setdefault(key, task)
+            self._names.told(key, task)
         if refs:
-            self._fresh.append((owner, refs))
-
-    def _compare(self) -> None:
-        """Which records one store has seen in another that are not there."""
-        for (_, key, task), refs in self._fresh:
-            for kind, seq in refs.items():
-                where, journal = place(kind, key, task), self._of[kind]
-                self._furthest[journal.store] = max(self._furthest[journal.store], seq)
-                if not journal.has(where, seq):
-                    self._unmet.setdefault(where, set()).add(seq)
-        self._fresh.clear()
+            self._references.told(owner, refs)
 
     def look(self) -> None:
         """Read all without the lock: a store may go on after it was read, and before one that refers to it is read.
@@ -86,24 +132,20 @@ class Stores:
         Therefore a record is missing only if it still is when all stores are read for the second time.
         """
         self.refresh()
-        suspected = {where: set(seqs) for where, seqs in self._unmet.items()}
-        furthest = dict(self._furthest)
+        suspected = self._references.seen()
         self.refresh()
-        self._furthest = furthest
-        missing = {
-            where: {seq for seq in seqs if not self._of[where[0]].has(where, seq)} for where, seqs in suspected.items()
-        }
-        self._unmet = {where: seqs for where, seqs in missing.items() if seqs}
+        self._sure(lambda: self._references.confirm(self._of, suspected))
 
     def append(self, record: Record) -> None:
         """Record it, durable after `commit`. Raises LedgerUnavailableError; it may then be there or not."""
         self._readings.clear()
         journal = self._of[record.kind]
         try:
-            journal.append(record, self._refs(record), self._furthest[journal.store])
+            refs = self._sure(lambda: self._refs(record))
+            journal.append(record, refs, self._references.furthest[journal.store])
         except OSError as error:
             raise journal.unavailable(error) from error
-        self._fresh.clear()  # what was written just now refers to what is known already
+        self._references.forget_waiting()  # what was written just now refers to what is known already
         self._open_keys.add(record.key)
         self._open_tasks.add(record.task)
 
@@ -135,15 +177,15 @@ class Stores:
         self._open_tasks.clear()
 
     def _refs(self, record: Record) -> dict[str, int]:
-        kind, refs = record.kind, {}
+        kind, refs, unmet = record.kind, dict[str, int](), self._references.unmet
         for other, journal in self._of.items():
             if other == kind:
                 continue
             where = (other, record.task if other == "lease" else record.key)
-            entries = journal.entries.get(where)
+            _, entries = journal.entries.newest(where, 1)
             newest = entries[-1].seq if entries else 0
-            if self._unmet and other != "attempt":
-                newest = max(newest, *self._unmet.get(where, ()), 0)
+            if unmet and other != "attempt":
+                newest = max(newest, *unmet.get(where, ()), 0)
             if newest:
                 refs[other] = newest
         return refs
@@ -179,60 +221,57 @@ class Stores:
         return self._reading(("note", key))
 
     def task_of(self, key: str) -> str | None:
-        return self._task_of.get(key)
+        return self._sure(lambda: self._names.task_of(key))
 
     def keys(self, task: str) -> Iterable[str]:
-        return self._keys.get(task, {}).keys()
+        return self._sure(lambda: self._names.keys(task))
 
     def all_keys(self) -> Iterable[str]:
-        return self._task_of.keys()
+        return self._sure(lambda: self._names.all_keys())
 
     def all_tasks(self) -> Iterable[str]:
         """Every task with a record."""
-        return dict.fromkeys([*self._keys, *self._of["lease"].places("lease")])
+        return self._sure(lambda: dict.fromkeys([*self._names.all_tasks(), *self._of["lease"].places("lease")]))
 
     def roots(self) -> Iterable[str]:
         """Every flow with a record."""
-        return dict.fromkeys(self._of["step"].places("step"))
+        return self._sure(lambda: dict.fromkeys(self._of["step"].places("step")))
 
     def lost(self, store: str) -> list[tuple[Place, set[int]]]:
         """The records that other stores have seen and that are not there: whose, and their numbers."""
-        return [(where, seqs) for where, seqs in self._unmet.items() if self._of[where[0]].store == store]
-
-    def gaps(self, journal: Journal) -> list[tuple[int, int]]:
-        """First and last number of records that are missing: within a store, and at its end if others had seen more."""
-        there, furthest = journal.last_seq + len(journal.pending), self._furthest[journal.store]
-        return [*journal.gaps, *([(there + 1, furthest)] if there < furthest else [])]
+        return [(where, seqs) for where, seqs in self._references.unmet.items() if self._of[where[0]].store == store]
 
     def _reading(self, where: Place, most: int = 0) -> Reading[Any]:
         reading = self._readings.get(where)
         if reading is None:
             if len(self._readings) == _MOST_READINGS:
                 self._readings.clear()
-            reading = self._readings[where] = self._read_anew(where, most)
+            reading = self._sure(lambda: self._read_anew(where, most))
+            self._readings[where] = reading
         return reading
 
     def _read_anew(self, where: Place, most: int) -> Reading[Any]:
         journal = self._of[where[0]]
-        entries: list[Entry] = journal.entries.get(where, [])
-        if self._unmet and where[0] != "attempt":
-            entries = self._with_lost(journal, where, entries)
-        if not entries:
+        if where in self._references.unmet and where[0] != "attempt":
+            entries = self._with_lost(journal, where)
+            count = len(entries)
+        else:
+            count, entries = journal.entries.newest(where, most)
+        if not count:
             return _NOTHING
-        count = len(entries)
         health, records = _read(journal, where, entries[-most:])
         if health is not Health.INTACT and most and count > most:
-            health, records = _read(journal, where, entries)
+            health, records = _read(journal, where, self._with_lost(journal, where))
         return Reading(records, count, health, journal.name + entries[-1].where)
 
-    def entries(self, where: Place) -> list[Entry]:
+    def entries(self, where: Place) -> Sequence[Entry]:
         """Where the records of a place are, those included that other stores have seen and that are gone."""
         journal = self._of[where[0]]
-        return self._with_lost(journal, where, journal.entries.get(where, []))
+        return self._sure(lambda: self._with_lost(journal, where))
 
-    def _with_lost(self, journal: Journal, where: Place, entries: list[Entry]) -> list[Entry]:
+    def _with_lost(self, journal: Journal, where: Place) -> Sequence[Entry]:
         """The entries and, for each record that is only known from other stores, what is in its place."""
-        lost = self._unmet.get(where)
+        entries, lost = journal.entries.of(where), self._references.unmet.get(where)
         if not lost:
             return entries
         there = {entry.seq: entry for entry in (*journal.unowned, *journal.pending)}
@@ -242,16 +281,17 @@ class Stores:
     def stray(self) -> tuple[Finding, ...]:
         found: list[Finding] = []
         for journal in self.journals.values():
-            if journal.unowned or journal.pending or journal.gaps or self._unmet:
+            if journal.unowned or journal.pending or journal.gaps or self._references.unmet:
                 found += self._strays(journal)
         return tuple(found)
 
     def _strays(self, journal: Journal) -> list[Finding]:
-        known = {s for (kind, _), lost in self._unmet.items() if self._of[kind] is journal for s in lost}
+        unmet = self._references.unmet
+        known = {s for (kind, _), lost in unmet.items() if self._of[kind] is journal for s in lost}
         owned = _NO_NUMBERS if journal.store == "attempts" else known
         lines = [entry for entry in (*journal.unowned, *journal.pending) if entry.seq not in owned]
         found = [_stray(journal, entry.health, entry.where) for entry in lines]
-        gone = [(a, b) for a, b in self.gaps(journal) if sum(a <= seq <= b for seq in owned) <= b - a]
+        gone = [(a, b) for a, b in self._references.gaps(journal) if sum(a <= seq <= b for seq in owned) <= b - a]
         found += [_stray(journal, Health.CORRUPT, f" (records {a} to {b}, missing)") for a, b in gone]
         if journal.store == "attempts":
             shown = {entry.seq for entry in lines}
@@ -260,7 +300,7 @@ class Stores:
         return found
 
 
-def _read(journal: Journal, where: Place, entries: list[Entry]) -> tuple[Health, tuple[Record, ...]]:
+def _read(journal: Journal, where: Place, entries: Sequence[Entry]) -> tuple[Health, tuple[Record, ...]]:
     records: list[Record] = []
     health = Health.ABSENT
     try:

@@ -1,76 +1,183 @@
-"""What is wrong with a ledger, store by store: every line read again, and each store held against the others."""
+"""What is wrong with a ledger, store by store: every line read once, and each store held against the others."""
 
 from __future__ import annotations
 
 import os
+from array import array
 from collections import Counter
+from collections.abc import Mapping
+from hashlib import blake2b
 from heapq import nsmallest
 
 from onestart.command import escaped
 from onestart.health import Health
-from onestart.jsonl.files import Files
-from onestart.jsonl.journal import Entry, Journal
-from onestart.jsonl.ledger import open_for_reading
-from onestart.jsonl.stores import Stores
+from onestart.jsonl.files import Files, LocalFiles
+from onestart.jsonl.journal import Journal, as_known
+from onestart.jsonl.ledger import current, inspect
+from onestart.jsonl.places import Entry
+from onestart.jsonl.references import References, by_kind, catch_up
+from onestart.lines import Line, Owner, Place, decode
+from onestart.ports import NotALedgerError
+from onestart.records import STORES
 from onestart.verification import MOST, Progress, StoreReport, silent
 
 _EVERY = 1000
+_BLOCK = 6  # bits of a record's number that count within a block
 
 
 def verify(
     path: str | os.PathLike[str], files: Files | None = None, *, progress: Progress = silent
 ) -> tuple[StoreReport, ...]:
-    """Read every line of the ledger and report on each store. Changes nothing and waits for nobody.
+    """Read every line of the ledger and report on each store. Changes nothing, waits for nobody, uses no index.
 
-    Keeps where the lines are, but no record. Raises NotALedgerError if there is no ledger, LedgerUnavailableError if it
-    cannot be read.
+    Keeps eight bytes for each record. Raises NotALedgerError if there is no ledger, LedgerUnavailableError if it cannot
+    be read.
     """
-    stores = open_for_reading(path, files)
-    return tuple(_report(stores, journal, progress) for journal in stores.journals.values())
+    files = LocalFiles() if files is None else files
+    folder = os.fspath(path)
+    if inspect(files, folder) is None:
+        raise NotALedgerError(f"{folder} holds no ledger")
+    return _Audit(current(files, folder), files, progress).reports()
 
 
-def _report(stores: Stores, journal: Journal, progress: Progress) -> StoreReport:
-    seen: Counter[Health] = Counter()
-    found: list[tuple[int, str]] = []
-    gone = lost = 0
-    for where, entries in journal.entries.items():
-        for entry in entries:
-            if seen.total() % _EVERY == 0:
-                progress(journal.store, seen.total(), journal.count)
-            if entry.length:
-                line = journal.read(entry, where)
-                health = line.health
-                if line.lost:
-                    lost += 1
-                    continue
-                seen[health] += 1
-            else:
-                health = Health.CORRUPT
-                gone += 1
-            if health is not Health.INTACT:
-                found = _first(found, entry, f"{journal.name}{entry.where}: {_said(health)}, {_whose(where)}")
-    for entry in (*journal.unowned, *journal.pending):
-        seen[entry.health] += 1
-        found = _first(found, entry, f"{journal.name}{entry.where}: {_said(entry.health)}, whose it is cannot be told")
-    texts = [text for _, text in found]
-    gaps = stores.gaps(journal)
-    texts += [f"{journal.name}: records {first} to {last} are missing" for first, last in gaps]
-    unmet = [(where, seq) for where, seqs in stores.lost(journal.store) for seq in sorted(seqs)]
-    texts += [f"{journal.name}: record {seq} is missing, {_whose(where)}, seen by other stores" for where, seq in unmet]
-    if journal.backward:
-        texts.append(f"{journal.name}: {journal.backward} lines have a number that is not above the one before")
-    return StoreReport(
-        store=journal.store,
-        lines=journal.count,
-        intact=seen[Health.INTACT],
-        corrupt=seen[Health.CORRUPT],
-        unsupported=seen[Health.UNSUPPORTED_VERSION],
-        torn=journal.torn + journal.open_tail,
-        missing=gone + _absent(journal, gaps, {seq for _, seq in unmet}),
-        backward=journal.backward,
-        lost=lost,
-        findings=tuple(texts[:MOST]),
-    )
+class _Audit:
+    """Journals that are read to the end, and keep nothing of what they have read but tallies."""
+
+    def __init__(self, folder: str, files: Files, progress: Progress) -> None:
+        self._references = References()
+        self._tallies = {store: _Tally(progress) for store in STORES}
+        self._journals = {
+            store: Journal(store, folder, files, self._told, durable=False, found=tally)
+            for store, tally in self._tallies.items()
+        }
+        for store, journal in self._journals.items():
+            self._tallies[store].journal = journal
+        self._of = by_kind(self._journals)
+
+    def _told(self, owner: Owner, refs: Mapping[str, int]) -> None:
+        if refs:
+            self._references.told(owner, refs)
+
+    def reports(self) -> tuple[StoreReport, ...]:
+        self._read()
+        suspected = self._references.seen()
+        self._read()
+        self._references.confirm(self._of, suspected)
+        return tuple(self._report(store) for store in STORES)
+
+    def _read(self) -> None:
+        """Read what is there by now; a file that was replaced is read anew."""
+        for store, journal in self._journals.items():
+            try:
+                if journal.stale():
+                    self._tallies[store].forget()
+                    journal.read_anew()
+            except OSError as error:
+                raise journal.unavailable(error) from error
+        catch_up(self._journals, self._of, self._references)
+
+    def _report(self, store: str) -> StoreReport:
+        journal, tally = self._journals[store], self._tallies[store]
+        for entry in (*journal.unowned, *journal.pending):
+            tally.count(entry, entry.health, "whose it is cannot be told")
+        texts = [text for _, text in tally.found]
+        gaps = self._references.gaps(journal)
+        texts += [f"{journal.name}: records {first} to {last} are missing" for first, last in gaps]
+        unmet = [(where, s) for where, seqs in self._references.unmet.items() for s in sorted(seqs)]
+        unmet = [(where, seq) for where, seq in unmet if self._of[where[0]] is journal]
+        texts += [
+            f"{journal.name}: record {seq} is missing, {_whose(where)}, seen by other stores" for where, seq in unmet
+        ]
+        if journal.backward:
+            texts.append(f"{journal.name}: {journal.backward} lines have a number that is not above the one before")
+        return StoreReport(
+            store=store,
+            lines=journal.count,
+            intact=tally.seen[Health.INTACT],
+            corrupt=tally.seen[Health.CORRUPT],
+            unsupported=tally.seen[Health.UNSUPPORTED_VERSION],
+            torn=journal.torn + journal.open_tail,
+            missing=tally.gone + _absent(journal, gaps, {seq for _, seq in unmet}),
+            backward=journal.backward,
+            lost=tally.lost,
+            findings=tuple(texts[:MOST]),
+        )
+
+
+class _Tally:
+    """What is found in a file, counted. found: the first findings, by their lines."""
+
+    journal: Journal
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self.forget()
+
+    def forget(self) -> None:
+        self.seen: Counter[Health] = Counter()
+        self.found: list[tuple[int, str]] = []
+        self.gone = self.lost = self._told = 0
+        self._numbers = _Numbers()
+
+    def own(self, where: Place, entry: Entry, raw: bytes | None) -> None:
+        self._numbers.add(where, entry.seq)
+        self._told += 1
+        if self._told % _EVERY == 0:
+            self._progress(self.journal.store, *self.journal.bytes_read)
+        if not entry.length:
+            self.gone += 1
+            self._find(entry, Health.CORRUPT, _whose(where))
+            return
+        line = self._line(where, entry, raw)
+        if line.lost:
+            self.lost += 1
+        else:
+            self.count(entry, line.health, _whose(where))
+
+    def _line(self, where: Place, entry: Entry, raw: bytes | None) -> Line:
+        if raw is None:
+            return self.journal.read(entry, where)
+        return as_known(decode(raw), entry, where, ended=True)
+
+    def count(self, entry: Entry, health: Health, whose: str) -> None:
+        self.seen[health] += 1
+        if health is not Health.INTACT:
+            self._find(entry, health, whose)
+
+    def _find(self, entry: Entry, health: Health, whose: str) -> None:
+        text = f"{self.journal.name}{entry.where}: {health.replace('_', ' ')}, {whose}"
+        self.found = nsmallest(MOST, [*self.found, (entry.number, text)])
+
+    def has(self, where: Place, seq: int) -> bool:
+        return self._numbers.has(where, seq)
+
+
+class _Numbers:
+    """Of which place the record of each number is: eight bytes for each, in blocks, since numbers may be far apart."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, array[int]] = {}
+        self._others: set[tuple[int, int]] = set()
+        self._salt = os.urandom(16)
+
+    def add(self, where: Place, seq: int) -> None:
+        block = self._blocks.get(seq >> _BLOCK)
+        if block is None:
+            block = self._blocks[seq >> _BLOCK] = array("Q", bytes(8 << _BLOCK))
+        at, mark = seq & (1 << _BLOCK) - 1, self._mark(where)
+        if block[at] and block[at] != mark:
+            self._others.add((seq, mark))  # a number that is there twice
+        else:
+            block[at] = mark
+
+    def has(self, where: Place, seq: int) -> bool:
+        block, mark = self._blocks.get(seq >> _BLOCK), self._mark(where)
+        return block is not None and (block[seq & (1 << _BLOCK) - 1] == mark or (seq, mark) in self._others)
+
+    def _mark(self, where: Place) -> int:
+        kind, name = where
+        said = f"{kind} {name}".encode("utf-8", "surrogatepass")
+        return int.from_bytes(blake2b(said, digest_size=8, key=self._salt).digest(), "little") or 1
 
 
 def _absent(journal: Journal, gaps: list[tuple[int, int]], lost: set[int]) -> int:
@@ -80,13 +187,5 @@ def _absent(journal: Journal, gaps: list[tuple[int, int]], lost: set[int]) -> in
     return len(outside) + sum(last - first + 1 for first, last in gaps)
 
 
-def _first(found: list[tuple[int, str]], entry: Entry, text: str) -> list[tuple[int, str]]:
-    return nsmallest(MOST, [*found, (entry.number, text)])
-
-
-def _said(health: Health) -> str:
-    return health.replace("_", " ")
-
-
-def _whose(where: tuple[str, str]) -> str:
+def _whose(where: Place) -> str:
     return f"{where[0]} of {escaped(where[1])}"
