@@ -16,7 +16,7 @@ from typing import Any
 from attrs import frozen
 
 from onestart import Chain, evidence
-from onestart.ports import Ledger, View
+from onestart.ports import Ledger, LedgerUnavailableError, View
 from onestart.records import Attempt, Lease, Receipt, Record
 from onestart_conformance.doubles import Engine
 from onestart_conformance.stores.places import Place
@@ -82,17 +82,24 @@ async def alone(place: Place, chance: random.Random) -> None:
         for _ in range(times):
             await ledger.step(_counted)
 
+    failed: list[str] = []
+
     def thread(times: int) -> None:
-        asyncio.run(count(place.open(), times))
+        try:
+            asyncio.run(count(place.open(), times))
+        except LedgerUnavailableError as error:
+            failed.append(str(error))
 
     times = chance.randint(2, 5)
     threads = [threading.Thread(target=thread, args=(times,)) for _ in range(THREADS)]
     for one in threads:
         one.start()
     ledgers = [place.open(), place.open()]
-    await asyncio.gather(*(count(ledgers[n % 2], times) for n in range(TASKS)))
+    ends = await asyncio.gather(*(count(ledgers[n % 2], times) for n in range(TASKS)), return_exceptions=True)
+    failed += [str(end) for end in ends if end is not None]
     for one in threads:
         await asyncio.to_thread(one.join)
+    require(not failed, f"a step beside others failed: {', '.join(failed)}")
     token = await look(place.open(), lambda view: evidence.next_token(view, "t")) - 1
     wanted = times * (THREADS + TASKS)
     require(token == wanted, f"{wanted} steps counted up to {token}")
