@@ -100,16 +100,21 @@ Take: TypeAlias = Callable[[], list[Step[Any]]]
 class GroupCommit:
     """The queue before a ledger, for the tasks of one event loop. A step that finds it empty waits for nobody.
 
-    carry_out: gets the ledger's lock, takes the steps that have come by then, and carries them out, in a thread.
+    carry_out: gets the ledger's lock, takes the steps that have come by then, and carries them out. If it raises
+    LedgerUnavailableError, all that are not done by then have failed. run: how a step is run, each alone; together and
+    in threads if None.
     """
 
-    def __init__(self, carry_out: Callable[[Take], None]) -> None:
+    def __init__(self, carry_out: Callable[[Take], None], run: Run | None = None) -> None:
         self._carry_out = carry_out
+        self._run = run
         self._waiting: deque[Step[Any]] = deque()
         self._led = False
 
     async def step(self, decide: Decide[T]) -> T:
         """See `Ledger.step`."""
+        if self._run is not None:
+            return await self._run(lambda: self.alone(decide))
         step = Step(decide)
         self._waiting.append(step)
         if self._led:
@@ -120,6 +125,26 @@ class GroupCommit:
         if step in self._waiting:
             await self._lead()
         return step.result()
+
+    def alone(self, decide: Decide[T]) -> T:
+        """Carry out one step at once, in this thread."""
+        step = Step(decide)
+        self._carried_out(lambda: [step])
+        return step.result()
+
+    def _carried_out(self, take: Take) -> None:
+        steps: list[Step[Any]] = []
+
+        def taken() -> list[Step[Any]]:
+            steps[:] = take()
+            return steps
+
+        try:
+            self._carry_out(taken)
+        except LedgerUnavailableError as error:
+            for step in steps or take():
+                if step.under_way:
+                    step.failed(error)
 
     async def _turn(self, step: Step[Any], turn: asyncio.Future[None]) -> asyncio.CancelledError | None:
         """Wait until the step is carried out, or is to lead. One that is cancelled before it is taken never happens."""
@@ -152,7 +177,7 @@ class GroupCommit:
             return taken
 
         try:
-            await in_thread(lambda: self._carry_out(take))
+            await in_thread(lambda: self._carried_out(take))
         finally:
             for step in taken:
                 if step.turn is not None and not step.turn.done():

@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any
 
 from onestart import evidence, lines
-from onestart.group_commit import in_thread
 from onestart.health import Health, Reading
 from onestart.jsonl.journal import Journal
 from onestart.jsonl.ledger import JsonlLedger
@@ -64,10 +63,9 @@ def _two_step_ledger() -> list[Patch]:
     """Reads and decides, and writes later: no lock is held between the two."""
 
     async def step(self: JsonlLedger, decide: Any) -> Any:
-        run = self._run or in_thread
-        record, answer = await run(lambda: self._alone(lambda view: (None, decide(view))))
+        record, answer = await self._group.step(lambda view: (None, decide(view)))
         if record is not None:
-            await run(lambda: self._alone(lambda view: (record, None)))
+            await self._group.step(lambda view: (record, None))
         return answer
 
     return [(JsonlLedger, "step", step)]

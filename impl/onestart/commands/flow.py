@@ -86,7 +86,7 @@ def answer(ledger: str, by: str, text: bool, root: str, wait: str, value: str) -
     bracket or a brace has to be JSON.
     """
     given = value if text else _value(value)
-    _on_record(ledger)
+    looked_into(ledger)
     try:
         question = asyncio.run(_answer(ledger, root, wait, given, by))
     except (FlowError, LedgerUnavailableError) as error:
@@ -114,7 +114,7 @@ def resolve(
     if again + (result is not None) + (failed is not None) != 1:
         raise click.UsageError("say one thing: --again, --result VALUE or --failed WHY")
     known = Known(None if result is None else _value(result), failed)
-    _on_record(ledger)
+    looked_into(ledger)
     try:
         found = asyncio.run(_resolve(ledger, root, step, AGAIN if again else known, by, why))
     except (FlowError, LedgerUnavailableError) as error:
@@ -130,7 +130,7 @@ def resolve(
 @click.pass_context
 def status(context: click.Context, ledger: str, whole: bool, root: str | None) -> int:
     """How the flows of a ledger stand; of one, its steps, its open questions, and what to type next."""
-    stores = _on_record(ledger)
+    stores = looked_into(ledger)
     try:
         if root is None:
             return _list(stores, whole)
@@ -150,7 +150,7 @@ def status(context: click.Context, ledger: str, whole: bool, root: str | None) -
 @click.argument("root", metavar="ID")
 def verify(ledger: str, whole: bool, root: str) -> int:
     """Whether a flow's record is sound: all that is there fits together. The exit code is 0 if so, else 1."""
-    stores = _on_record(ledger)
+    stores = looked_into(ledger)
     try:
         check_root(root)
         found = verify_journal(intact(root, stores.steps(root)))
@@ -255,10 +255,6 @@ def _list(stores: Inspection, whole: bool) -> int:
     for problem in problems:
         click.echo(f"onestart: {problem}", err=True)
     return 2 if problems else 0
-
-
-def _on_record(ledger: str) -> Inspection:
-    return looked_into(ledger)
 
 
 def _json(text: str, number: int) -> Any:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
-from onestart.group_commit import Decide, GroupCommit, Run, Step, Take
+from onestart.group_commit import GroupCommit, Run, Step, Take
 from onestart.jsonl.files import Files, LocalFiles
 from onestart.jsonl.generations import MARKER, in_force, names
 from onestart.jsonl.indexing import BesideFiles, Indexing
@@ -43,7 +43,6 @@ class JsonlLedger:
     ) -> None:
         self._path = os.fspath(path)
         self._files: Files = LocalFiles() if files is None else files
-        self._run = run
         self._indexing = Indexing() if index is None and files is None else index
         self._lock = f"{self._path}/{LOCK}"
         self._marker = f"{self._path}/{MARKER}"
@@ -51,34 +50,21 @@ class JsonlLedger:
         self._folder = self._path
         self._generations: list[str] = []
         self._stores = self._stores_in(self._path)
-        self._group = GroupCommit(self._carry_out)
+        self._group = GroupCommit(self._carry_out, run)
 
     async def step(self, decide: Callable[[View], tuple[Record | None, T]]) -> T:
         """See `Ledger.step`. Raises NotALedgerError if the folder holds something else."""
-        if self._run is None:
-            return await self._group.step(decide)
-        return await self._run(lambda: self._alone(decide))
-
-    def _alone(self, decide: Decide[T]) -> T:
-        step = Step(decide)
-        self._carry_out(lambda: [step])
-        return step.result()
+        return await self._group.step(decide)
 
     def _carry_out(self, take: Take) -> None:
-        steps: list[Step[Any]] = []
-        try:
-            if self._marked is None:
-                self._prepare()
-            with Held(self._files, self._lock):
-                steps = take()
-                self._open()
-                self._stores.refresh()
-                self._together(steps)
-                self._stores.keep_index()
-        except LedgerUnavailableError as error:
-            for step in steps or take():
-                if step.under_way:
-                    step.failed(error)
+        if self._marked is None:
+            self._prepare()
+        with Held(self._files, self._lock):
+            steps = take()
+            self._open()
+            self._stores.refresh()
+            self._together(steps)
+            self._stores.keep_index()
 
     def _together(self, steps: list[Step[Any]]) -> None:
         """Each decides on what those before it have appended; none is done before that is durable."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import cached_property
 
 from attrs import define
 
@@ -15,21 +16,22 @@ from onestart.sql.statements import Statements
 
 
 class RowsHistory:
-    """What the rows were in one transaction. rows: of a store, by number in the ledger; those that can be read."""
+    """What the rows were in one transaction."""
 
-    def __init__(self, statements: Statements, rows: Callable[[str], Iterator[Row]] | None = None) -> None:
+    def __init__(self, statements: Statements) -> None:
         self._statements = statements
-        self._rows = rows or statements.all
 
     def records(self, store: str) -> Iterator[Kept]:
         last: dict[Place, Row] = {}
         incomplete = self._incomplete(store)
-        for row in self._rows(store):
+        for row in self._statements.all(store):
             if row.place in incomplete:
                 yield from self._missing(row, last[row.place].n + 1 if row.place in last else 1, row.n)
                 last[row.place] = row
             yield kept(row)
-        for where, seen in self._unseen(store).items():
+        for where, seen in self._unseen.items():
+            if where[0] not in STORES[store]:
+                continue
             newest = self._newest(where)
             owner = (where[0], newest.key, newest.task) if newest else self._owner(where)
             for n in range((newest.n if newest else 0) + 1, seen + 1):
@@ -46,15 +48,16 @@ class RowsHistory:
         for n in range(first, end):
             yield missing((row.kind, row.key, row.task), n)
 
-    def _unseen(self, store: str) -> dict[Place, int]:
+    @cached_property
+    def _unseen(self) -> dict[Place, int]:
         """The places whose last records are gone, with the number of the last one that others have seen."""
         unseen: dict[Place, int] = {}
-        for other in STORES:
-            for row in self._rows(other):
+        for store in STORES:
+            for row in self._statements.all(store):
                 line = read(row)
                 for kind, n in line.refs.items() if line.health is Health.INTACT else ():
                     where = place(kind, row.key, row.task)
-                    if kind in STORES[store] and self._statements.last(*where) < n:
+                    if self._statements.last(*where) < n:
                         unseen[where] = max(unseen.get(where, 0), n)
         return unseen
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from onestart.group_commit import Decide, GroupCommit, Run, Step, Take
+from onestart.group_commit import GroupCommit, Run, Step, Take
 from onestart.jsonl.files import LocalFiles
 from onestart.ports import LedgerUnavailableError, NotALedgerError, View
 from onestart.records import Record, store_of
@@ -46,17 +46,15 @@ class SqliteLedger:
 
     def __init__(self, path: str | os.PathLike[str], *, vfs: str = "", run: Run | None = None) -> None:
         self._path = os.path.abspath(path)
-        self._vfs, self._run = vfs, run
+        self._vfs = vfs
         self._files = LocalFiles()
         self._open: _Open | None = None
-        self._group = GroupCommit(self._carry_out)
+        self._group = GroupCommit(self._carry_out, run)
         self._under_way = UnderWay(lock_of(self._path))
 
     async def step(self, decide: Callable[[View], tuple[Record | None, T]]) -> T:
         """See `Ledger.step`. Raises NotALedgerError if the file holds something else."""
-        if self._run is None:
-            return await self._group.step(decide)
-        return await self._run(lambda: self._alone(decide))
+        return await self._group.step(decide)
 
     def close(self) -> None:
         """Close the file, all of it in one; a later step opens it again."""
@@ -67,34 +65,17 @@ class SqliteLedger:
                     opened.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             opened.connection.close(True)
 
-    def _alone(self, decide: Decide[T]) -> T:
-        step = Step(decide)
-        self._carry_out(lambda: [step])
-        return step.result()
-
     def _carry_out(self, take: Take) -> None:
-        steps: list[Step[Any]] = []
-        try:
-            if self._open is None:
-                self._make_room()
-            with locked(self._files, self._path):
-                steps = take()
-                self._together(steps)
-        except LedgerUnavailableError as error:
-            for step in steps or take():
-                if step.under_way:
-                    step.failed(error)
+        if self._open is None:
+            self._make_room()
+        with locked(self._files, self._path):
+            self._together(take())
 
     def _together(self, steps: list[Step[Any]]) -> None:
         try:
             rows = self._opened().rows
             with rows.transaction(self._under_way):
-                view = RowsView(rows)
-                for step in steps:
-                    view.forget()
-                    record = step.decide(view)
-                    if record is not None:
-                        view.append(record)
+                RowsView(rows).decide(steps)
         except apsw.Error as error:
             self._abandon()
             raise unavailable(error) from error

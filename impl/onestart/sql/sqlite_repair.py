@@ -80,11 +80,7 @@ def publish(draft: str, name: str) -> None:
     """Give a file its name, which nothing else may have."""
     os.link(draft, name)
     os.unlink(draft)
-    descriptor = os.open(os.path.dirname(name), os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    LocalFiles().sync_folder(os.path.dirname(name))
 
 
 def _following(base: str) -> str:
@@ -127,18 +123,18 @@ class SalvagedHistory:
 
     def _indexed(self, rows: SqliteRows) -> None:
         """What an index says of rows whose own page is gone."""
+        tasks: dict[str, str] = {}
+        for _, key, task in self._owners.values():
+            tasks.setdefault(key, task)
         for table in TABLES:
             wanted = (
                 f'SELECT "kind", "name", max("n") FROM "{table}" INDEXED BY "{table}_place" GROUP BY "kind", "name"'
             )
             with suppress(LedgerUnavailableError):
                 for kind, name, n in rows.stream(wanted):
-                    owner = (kind, "", name) if kind == "lease" else (kind, name, self._task_of(name))
+                    owner = (kind, "", name) if kind == "lease" else (kind, name, tasks.get(name, ""))
                     self._owners.setdefault((kind, name), owner)
                     self._last[kind, name] = max(self._last[kind, name], n)
-
-    def _task_of(self, key: str) -> str:
-        return next((owner[2] for owner in self._owners.values() if owner[1] == key), "")
 
     def records(self, store: str) -> Iterator[Kept]:
         done: dict[Place, int] = defaultdict(int)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
+from onestart.group_commit import Step as Pending
 from onestart.health import Finding, Health, Reading
 from onestart.lines import Place, place
 from onestart.records import KINDS, Approval, Attempt, Lease, Note, Receipt, Record, Session, Step, store_of
@@ -14,7 +15,6 @@ from onestart.sql.rows import Row, Rows, read, row_of
 _NOTHING: Reading[Any] = Reading((), 0, Health.ABSENT)
 _MOST_LEASES = 32
 _AT_ONCE = 100
-_BY_KEY = tuple(kind for kind in KINDS if kind not in ("lease", "step"))
 
 
 class _Known(NamedTuple):
@@ -103,6 +103,14 @@ class RowsView:
 
     def stray(self) -> tuple[Finding, ...]:
         return tuple(finding for key, known in self._known.items() for finding in _lost_attempts(key, known))
+
+    def decide(self, steps: Iterable[Pending[Any]]) -> None:
+        """Let each step decide on what those before it have appended, and append what it records."""
+        for step in steps:
+            self.forget()
+            record = step.decide(self)
+            if record is not None:
+                self.append(record)
 
     def append(self, record: Record) -> None:
         """Record it, durable with the transaction."""

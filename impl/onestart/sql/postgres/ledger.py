@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from time import sleep
 from typing import Any, TypeVar
 
-from onestart.group_commit import Decide, GroupCommit, Run, Step, Take
+from onestart.group_commit import GroupCommit, Run, Step, Take
 from onestart.ports import LedgerUnavailableError, NotALedgerError, View
 from onestart.records import Record
 from onestart.sql.postgres.migrations import migrate, version
@@ -45,17 +45,14 @@ class PostgresLedger:
         run: Run | None = None,
     ) -> None:
         self._server = Server(conninfo, schema, limits or Limits(), prepared)
-        self._run = run
         self._rows: PostgresRows | None = None
         self._process = os.getpid()
         self._table = self._most = 0
-        self._group = GroupCommit(self._carry_out)
+        self._group = GroupCommit(self._carry_out, run)
 
     async def step(self, decide: Callable[[View], tuple[Record | None, T]]) -> T:
         """See `Ledger.step`. Raises NotALedgerError if the schema holds something else."""
-        if self._run is None:
-            return await self._group.step(decide)
-        return await self._run(lambda: self._alone(decide))
+        return await self._group.step(decide)
 
     def close(self) -> None:
         """Close the connection; a later step makes a new one."""
@@ -63,30 +60,13 @@ class PostgresLedger:
         if rows is not None:
             rows.connection.close()
 
-    def _alone(self, decide: Decide[T]) -> T:
-        step = Step(decide)
-        self._carry_out(lambda: [step])
-        return step.result()
-
     def _carry_out(self, take: Take) -> None:
-        steps: list[Step[Any]] = []
-        try:
-            rows = self._locked()
-            steps = take()
-            self._together(rows, steps)
-        except LedgerUnavailableError as error:
-            for step in steps or take():
-                if step.under_way:
-                    step.failed(error)
+        rows = self._locked()
+        self._together(rows, take())
 
     def _together(self, rows: PostgresRows, steps: list[Step[Any]]) -> None:
         try:
-            view = RowsView(rows)
-            for step in steps:
-                view.forget()
-                record = step.decide(view)
-                if record is not None:
-                    view.append(record)
+            RowsView(rows).decide(steps)
             self._end(rows)
         except BaseException:
             self.close()
