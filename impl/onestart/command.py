@@ -13,6 +13,7 @@ from attrs import asdict, field, frozen
 MOST_NAME = 512
 MOST_PAYLOAD = 1 << 20
 MOST_WORDS = 4096
+MOST_DEPTH = 100
 
 
 class BadCommandError(ValueError):
@@ -87,10 +88,15 @@ def check_words(what: str, text: object) -> None:
         raise BadCommandError(f"the {what} must be a text of at most {MOST_WORDS} characters")
 
 
-def canonical(value: object, what: str) -> str:
-    """The value as JSON with sorted keys, the same for equal values. Raises BadCommandError if it is not JSON."""
+def canonical(value: object, what: str, depth: int = MOST_DEPTH) -> str:
+    """The value as JSON with sorted keys, the same for equal values.
+
+    Raises BadCommandError if it is not JSON, or nested deeper than depth.
+    """
     try:
-        text = json.dumps(_strict(value, 0), sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+        text = json.dumps(
+            _strict(value, depth, depth), sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True
+        )
     except (TypeError, ValueError, RecursionError) as error:
         raise BadCommandError(f"{what} must be JSON: {error}") from None
     return text
@@ -107,16 +113,16 @@ def escaped(text: object, most: int = 80) -> str:
     return shown if len(shown) <= most else f"{shown[:most]}... ({len(shown)} characters)"
 
 
-def _strict(value: object, depth: int) -> object:
+def _strict(value: object, left: int, depth: int) -> object:
     """The value if it comes back from JSON as it was: no tuples, no keys but texts, no numbers that JSON has not."""
-    if depth > 100:
-        raise ValueError("it is nested more than 100 deep")
+    if left < 0:
+        raise ValueError(f"it is nested more than {depth} deep")
     if isinstance(value, dict):
         if not all(isinstance(name, str) for name in value):
             raise TypeError("an object's names are texts")
-        return {name: _strict(inner, depth + 1) for name, inner in value.items()}
+        return {name: _strict(inner, left - 1, depth) for name, inner in value.items()}
     if isinstance(value, list):
-        return [_strict(inner, depth + 1) for inner in value]
+        return [_strict(inner, left - 1, depth) for inner in value]
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{value} is no number of JSON")
     if value is None or isinstance(value, bool | int | float | str):

@@ -31,6 +31,7 @@ from onestart.flow.outcome import Outcome, Question
 from onestart.flow.root import Root
 from onestart.flow.scope import Scope
 from onestart.flow.tasks import FlowTask, factory
+from onestart.flow.values import cut, diagnostic, plain
 from onestart.leases import Renewal
 from onestart.outside import Decision, Outside, Strand
 from onestart.ports import LedgerUnavailableError, View
@@ -166,7 +167,7 @@ class Driver:
             questions = tuple(Question(step, *asked) for step, asked in sorted(root.parked.items()))
             return Outcome(root.id, "held" if root.held else "parked", waits=questions, held=dict(root.held))
         try:
-            value = root.plain(main.result(), "what the flow returns")
+            value = plain(main.result(), "what the flow returns")
             marker = scope.complete(main.line)
             await root.close(finish=True)  # what nobody awaits may go on, and nothing comes after the marker
             await root.append("complete", marker, {"result": value})
@@ -176,14 +177,13 @@ class Driver:
         except LedgerUnavailableError as error:
             return _refused(root, StoreLostError(f"the ledger is not available: {error}"))
         except FlowError as error:
-            return Outcome(root.id, "failed", reason=error.reason, message=str(error))
+            return Outcome(root.id, "failed", reason=error.reason, message=cut(str(error)))
         except asyncio.CancelledError:
             if not main.cancelled():
                 raise
             return Outcome(root.id, "failed", reason="cancelled", message="the flow's body was cancelled")
         except Exception as error:
-            text = f"{type(error).__name__}: {error}"
-            return Outcome(root.id, "failed", reason=StepFailedError.reason, message=text)
+            return Outcome(root.id, "failed", reason=StepFailedError.reason, message=diagnostic(error))
 
     async def _record(self, root: Root, outcome: Outcome) -> Outcome:
         """Why the attempt ended, for whoever asks for the root's status."""

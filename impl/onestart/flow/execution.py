@@ -15,9 +15,10 @@ from onestart.answers import Answer, Outcome, Reason
 from onestart.chain import Chain
 from onestart.command import Command
 from onestart.flow.definition import NEVER, Call, Known, Worker
-from onestart.flow.errors import AdmissionConflictError, RefusedError, StoreLostError
+from onestart.flow.errors import AdmissionConflictError, BadFlowError, RefusedError, StoreLostError
 from onestart.flow.identity import admission_key
 from onestart.flow.journal import Ended
+from onestart.flow.values import cut, diagnostic, plain
 from onestart.ports import CannotTellError, LedgerUnavailableError, Order
 
 if TYPE_CHECKING:
@@ -139,11 +140,11 @@ class Execution:
 
     async def _result(self, root: Root, step: Effect, running: asyncio.Task[Any]) -> Ended:
         try:
-            return Ended(root.plain(await running, f"the result of {step.id}"))
+            return Ended(plain(await running, f"the result of {step.id}"))
         except RefusedError:
             raise
         except Exception as error:
-            return Ended(failed=f"{type(error).__name__}: {error}")
+            return Ended(failed=diagnostic(error))
 
     async def _earlier(self, root: Root, step: Effect, call: Call) -> Ended | None:
         """An earlier attempt has started it, or may have. None if it is to be carried out again, or held."""
@@ -158,9 +159,19 @@ class Execution:
             if found is NEVER:
                 return None
             if isinstance(found, Known):
-                return Ended(root.plain(found.result, f"the result of {step.id}"), found.failed)
+                return _known(step, found)
         root.held[step.id] = why
         return None
+
+
+def _known(step: Effect, found: Known) -> Ended:
+    """What a worker has found out."""
+    if found.failed is not None:
+        return Ended(failed=cut(found.failed))
+    try:
+        return Ended(plain(found.result, f"the result of {step.id}"))
+    except BadFlowError as error:
+        return Ended(failed=diagnostic(error))
 
 
 async def _carried_out(root: Root, call: Call, worker: Worker) -> Any:

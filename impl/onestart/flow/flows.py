@@ -19,6 +19,7 @@ from onestart.flow.identity import LATEST, SERIAL
 from onestart.flow.journal import Ended, Journal, read, told
 from onestart.flow.outcome import Outcome
 from onestart.flow.programs import RUN
+from onestart.flow.values import check_value
 from onestart.outside import Decision, Outside, Strand
 from onestart.ports import Clock, Ledger, View
 from onestart.records import Lease
@@ -76,8 +77,7 @@ class Flows:
         if not isinstance(flow, Flow):
             raise BadFlowError(f"a flow is declared with @flow; {type(flow).__name__} is none")
         check_root(root)
-        with bad_flow():
-            canonical(list(arguments), "a flow's arguments")
+        check_value(list(arguments), "what the flow is given")
         workers = {"run": RUN} | dict(flow.workers) | self._workers
         return await Driver(
             self._outside, self._chain, self._executor, flow, root, arguments, workers, self._identity
@@ -89,8 +89,8 @@ class Flows:
         Raises WaitError if there is no such question, or it has another answer already; BadFlowError for no JSON.
         """
         check_root(root)
+        check_value(value, "the answer")
         with bad_flow():
-            canonical(value, "the answer")
             check_name("answerer", by)
 
         def decide(view: View) -> Decision[str]:
@@ -118,7 +118,8 @@ class Flows:
         with bad_flow():
             check_name("operator", by)
             check_name("reason", why)
-            canonical(resolution.result if isinstance(resolution, Known) else None, "the result")
+        if isinstance(resolution, Known):
+            check_value([resolution.result, resolution.failed], "what the step came to")
 
         def decide(view: View) -> Decision[str]:
             now = self._outside.now(view)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from asyncio import AbstractEventLoop, Semaphore
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -14,16 +13,15 @@ from typing import Any
 from attrs import define, field
 
 from onestart import leases
-from onestart.command import canonical
 from onestart.flow.definition import Worker
 from onestart.flow.errors import (
+    BadFlowError,
     EndedError,
     LeaseLostError,
     OrderMismatchError,
     RefusedError,
     StoreLostError,
     UnknownKindError,
-    bad_flow,
 )
 from onestart.flow.execution import Execution
 from onestart.flow.guard import Asked, Guard
@@ -32,6 +30,7 @@ from onestart.flow.journal import Journal, told
 from onestart.flow.latch import Latch
 from onestart.flow.line import Line
 from onestart.flow.tasks import FlowFuture, FlowTask, held_up, known
+from onestart.lines import TooLongError
 from onestart.outside import Decision, Outside, Strand
 from onestart.ports import LedgerUnavailableError, View
 from onestart.records import Step as Entry
@@ -156,7 +155,11 @@ class Root:
                 return Decision(False)
             return Decision(True, f"flow_{what}", entry, told(entry))
 
-        if not await self.outside.step(self.strand, decide):
+        try:
+            held = await self.outside.step(self.strand, decide)
+        except TooLongError as error:  # such as a step that follows a hundred thousand others
+            raise BadFlowError(str(error)) from None
+        if not held:
             raise self._lost()
 
     async def _keep_lease(self) -> None:
@@ -185,11 +188,6 @@ class Root:
         lost = LeaseLostError(f"another driver has taken {self.id!r} over")
         self.latch.refuse(lost)
         return lost
-
-    def plain(self, value: object, what: str) -> Any:
-        """What JSON makes of a value. Raises BadFlowError if it is none."""
-        with bad_flow():
-            return json.loads(canonical(value, what))
 
     def waiting_for_somebody(self) -> bool:
         """Whether a part of the flow is left that only somebody outside can bring on."""

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import define, field
 
-from onestart.command import canonical
-from onestart.flow.errors import BadFlowError, RefusedError, bad_flow
+from onestart.flow.errors import RefusedError
 from onestart.flow.guard import Asked, Guard
 from onestart.flow.identity import CAUSAL, MARKER, StepId
 from onestart.flow.journal import shown
 from onestart.flow.line import Line, Tally
 from onestart.flow.tasks import current
+from onestart.flow.values import spec_of
 
 if TYPE_CHECKING:
     from onestart.flow.root import Root
-
-MOST_SPEC = 1 << 20
 
 
 @define(eq=False)
@@ -53,15 +51,12 @@ class Scope:
         Raises the latch's refusal, or what the guard refuses it for.
         """
         self.root.latch.check()
-        with bad_flow():
-            text = canonical(spec, f"what {kind} is given")
+        text = spec_of(spec, f"what {kind} is given")
         task = current()
         line = task.line if task is not None and task.line.tally is self.tally else None
         place = None if line is None else (line.after, line.call())
         spec_digest = hashlib.sha256(text.encode()).hexdigest()
         asked = Asked(self._id(kind, line, place), spec_digest, shown(text), place, self._closed(line))
-        if len(text) > MOST_SPEC:
-            raise BadFlowError(f"{asked.step} takes {len(text)} bytes; keep it below {MOST_SPEC} and pass a reference")
         if self.guard is not None:
             self.guard.check(asked)
             self.root.release()

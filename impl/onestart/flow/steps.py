@@ -12,6 +12,7 @@ from onestart.flow.errors import BadFlowError, FlowError, OrderMismatchError, Re
 from onestart.flow.journal import Ended
 from onestart.flow.scope import Scope
 from onestart.flow.tasks import FlowFuture, FlowTask, current
+from onestart.flow.values import cut, diagnostic, plain
 
 if TYPE_CHECKING:
     from onestart.flow.definition import Worker
@@ -275,13 +276,13 @@ class Dispatch(Step):
 
     async def _child(self, child: Scope) -> Ended:
         try:
-            result = self.root.plain(await self._run(child), f"the result of {self.id}")
+            result = plain(await self._run(child), f"the result of {self.id}")
         except FlowError as error:
             if isinstance(error, RefusedError):
                 raise
-            return Ended(failed=str(error))
+            return Ended(failed=cut(str(error)))
         except Exception as error:
-            return Ended(failed=f"{type(error).__name__}: {error}")
+            return Ended(failed=diagnostic(error))
         task = current()
         if task is not None:
             child.complete(task.line)
