@@ -141,6 +141,30 @@ async def with_a_failure(f: Handle) -> Any:
     raise AssertionError
 
 
+async def a_group_that_fails(f: Handle) -> Any:
+    """Whichever of its tasks fails first or last, what follows stands in the same place."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for name in ("a", "fails", "b"):
+                group.create_task(f_llm(f, name))
+    except* StepFailedError:
+        pass
+    return await f.agent("last")
+
+
+async def a_group_that_breaks_off_its_body(f: Handle) -> Any:
+    """How far the body has got says nothing either, in a group within a group too."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(f_llm(f, "fails"))
+            async with asyncio.TaskGroup() as inner:
+                inner.create_task(f_llm(f, "a"))
+                await f.llm("b")
+    except* StepFailedError:
+        pass
+    return await f.agent("last")
+
+
 async def with_a_hook(f: Handle) -> Any:
     async def judge(f: Handle, given: Any) -> str:
         await asyncio.gather(f.llm(f"{given} 1"), f.run([f"{given} 2"]))
@@ -192,6 +216,8 @@ BODIES: tuple[Body, ...] = (
     as_many_as_it_says,
     with_a_failure_returned,
     with_a_failure,
+    a_group_that_fails,
+    a_group_that_breaks_off_its_body,
     with_a_hook,
     with_a_child,
 )
@@ -275,6 +301,8 @@ AFTER: dict[Body, dict[str, set[str]]] = {
     at_another_pace: {"left": {"shared"}, "right": {"shared"}},
     with_a_failure_returned: {"last": {"fails", "b"}},
     with_a_failure: {"instead": set(), "last": {"instead", "b2"}},
+    a_group_that_fails: {"last": set()},
+    a_group_that_breaks_off_its_body: {"last": set()},
     with_a_hook: {"input 1": set(), "y": {"x"}, "last": {"hook", "y"}},
     with_a_child: {"p1": set(), "last": {"dispatch"}},
 }

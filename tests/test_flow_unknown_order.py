@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -75,6 +76,26 @@ async def in_a_callback(f: Handle) -> Any:
     return await made[0]
 
 
+async def after_a_time_limit(f: Handle) -> Any:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(0):
+            await asyncio.Event().wait()
+    return [await f.llm("a"), await f.run(["after"])]
+
+
+async def cancelled_by_another(f: Handle) -> Any:
+    async def branch() -> Any:
+        try:
+            await f.llm("b")
+        except asyncio.CancelledError:
+            return await f.run(["instead"])
+
+    other = asyncio.create_task(branch())
+    await f.llm("a")
+    other.cancel()
+    return await other
+
+
 async def ask(f: Handle, name: str) -> Any:
     return await f.llm(name)
 
@@ -93,6 +114,8 @@ BODIES: tuple[Body, ...] = (
     through_a_queue,
     shielded,
     in_a_callback,
+    after_a_time_limit,
+    cancelled_by_another,
 )
 
 
@@ -268,6 +291,31 @@ def test_calls_that_merely_ask_for_the_same_wait_for_each_other() -> None:
     assert outcome is not None
     assert outcome.state == "completed"
     assert world.effects.count("twin") == 2
+
+
+def test_a_body_that_its_group_breaks_off_is_counted_until_the_group_is_left() -> None:
+    """It may go on all the same, from wherever it stood; what follows the group is in its place again."""
+
+    @flow
+    async def goes_on(f: Handle) -> Any:
+        async def fail() -> None:
+            await f.llm("a")
+            raise ValueError
+
+        with suppress(ExceptionGroup):
+            async with asyncio.TaskGroup() as group:
+                group.create_task(fail())
+                with suppress(asyncio.CancelledError):
+                    await f.llm("b")
+                await f.run(["in the body"])
+        return await f.agent("last")
+
+    one, other = World(), World()
+    one.run(goes_on, order=("a", "b"))
+    other.run(goes_on, order=("b", "in the body", "a"))
+    assert (ids(one)["in the body"], ids(other)["in the body"][:9]) == ("run-1", "run-after")
+    assert ids(one)["last"] == ids(other)["last"]
+    assert ids(one)["last"].startswith("agent-after-")
 
 
 def test_a_timer_that_runs_out_makes_the_order_unknown() -> None:

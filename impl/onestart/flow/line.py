@@ -7,7 +7,8 @@ tell. It depends on what the flow awaits, never on when results arrive:
 - a task begins after the call that made it, its fork, which stands for all that came before; so no two lines that are
   under way have the same frontier, and each counts its own calls;
 - whoever awaits a task comes after the task's last steps; one without steps adds nothing;
-- whoever awaits several at once and gets the first failure comes after the failure, whichever it was.
+- whoever awaits several at once and gets the first failure comes after the failure, whichever it was;
+- a group that fails stands for all that was done in it, and its body for nothing: how far that got says nothing either.
 
 What a line waits for otherwise (timers, threads, queues, races) decides an order that nobody can know from the flow's
 code. From there on its calls are counted, and so are those of everybody who awaits it. A lock or semaphore is no such
@@ -16,6 +17,7 @@ thing: it decides when a line goes on, not what it does.
 
 from __future__ import annotations
 
+from asyncio import TaskGroup
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -58,6 +60,7 @@ class Line:
 
     origin: the frontier of its maker at the fork. within: the hook that it runs for. closed: frontiers that this line
     and those that it awaited have left behind, with what was counted there; taken along by the next step's record.
+    groups: the task groups that are open, with their tasks. interrupting: the one that has broken off its own body.
     """
 
     tally: Tally
@@ -69,7 +72,8 @@ class Line:
     within: str = ""
     unknown: str = ""
     closed: dict[str, Counts] = field(factory=dict)
-    groups: dict[object, list[FlowTask]] = field(factory=dict)
+    groups: dict[TaskGroup, list[FlowTask]] = field(factory=dict)
+    interrupting: object = None
     joined_by: list[Line] = field(factory=list)
     _frontier: frozenset[str] | None = None
     _replaced: frozenset[str] = frozenset()
@@ -139,19 +143,38 @@ class Line:
         number = self.tally.fork(after)
         self._move({f"failure-after-{after}-{number}"}, self.frontier)
 
+    def group_failed(self, group: object, tasks: list[FlowTask]) -> None:
+        """A group was left because one of its tasks, or its body, has failed: what follows comes after its beginning.
+
+        What was counted where the body stood is not all that there is, so it is not closed.
+        """
+        self._hash = ""
+        self._newest.clear()
+        self._move({f"failure-of-{tasks[0].line.birth}"}, frozenset())
+        if self.interrupting is group:
+            self.interrupting, self.unknown = None, ""
+
+    def interrupted(self, group: object) -> None:
+        """A group breaks off its body, which may go on nevertheless: the order is not known until the group is left."""
+        if not self.unknown:
+            self.interrupting = group
+            self.unclear("a cancellation")
+
     def unclear(self, why: str) -> None:
         """From here on the order is not known."""
         if why and not self.unknown:
             self.unknown = why
 
     def settle(self) -> None:
-        """Join the tasks of the groups that have been left since."""
+        """Join the tasks of the groups that have been left since, of a group within another one first."""
         if not self.groups:
             return
-        for group in [g for g in self.groups if getattr(g, "_exiting", False) and not getattr(g, "_tasks", True)]:
+        for group in [
+            g for g in reversed(self.groups) if getattr(g, "_exiting", False) and not getattr(g, "_tasks", True)
+        ]:
             tasks = self.groups.pop(group)
             if getattr(group, "_aborting", False):
-                self.failed()
+                self.group_failed(group, tasks)
             else:
                 for task in tasks:
                     self.join(task.line)

@@ -37,7 +37,8 @@ class FlowFuture(asyncio.Future[Any]):
 class FlowTask(asyncio.Task[Any]):
     """A task of a flow. waiting: what it is suspended on. begun: whether it has run at all.
 
-    others: callbacks by which it hears of several tasks in the order of their ends.
+    others: callbacks by which it hears of several tasks in the order of their ends. cancelled_by: how often it was
+    cancelled by the time when it was suspended, and the groups among those who did.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class FlowTask(asyncio.Task[Any]):
         self.begun = False
         self.waiters: WeakKeyDictionary[object, FlowTask] = WeakKeyDictionary()
         self.others: list[Callback] = []
+        self.cancelled_by: tuple[int, list[asyncio.TaskGroup]] = (0, [])
         super().__init__(_Watched(coro, self), loop=loop, name=name, context=context)
         tasks.add(self)
         super().add_done_callback(FlowTask._ended)
@@ -150,6 +152,8 @@ class _Watched(Coroutine[Any, Any, Any]):
 
     def _suspended(self, waited: Any) -> Any:
         self._task.waiting = waited
+        self._task.line.settle()  # a group within another one is left before it
+        self._task.cancelled_by = _cancellations(self._task)
         self._task.waited()
         return waited
 
@@ -157,9 +161,9 @@ class _Watched(Coroutine[Any, Any, Any]):
 def _waited(task: FlowTask, waited: Any, error: BaseException | None) -> None:
     """What a line is after, now that what it waited for has come about."""
     line = task.line
-    if isinstance(error, asyncio.CancelledError) and not (waited is not None and waited.cancelled()):
-        line.unclear("a cancellation")
-    elif isinstance(waited, FlowTask | FlowFuture):
+    if isinstance(error, asyncio.CancelledError):
+        _broken_off(task)
+    if isinstance(waited, FlowTask | FlowFuture):
         pass  # whoever awaits them says so, also where nobody had to wait
     elif isinstance(waited, _GATHERING):
         _gathered(line, waited)
@@ -173,6 +177,21 @@ def _waited(task: FlowTask, waited: Any, error: BaseException | None) -> None:
         pass  # the group is joined when it is left
     elif _innermost(task) not in _ORDERLY:
         line.unclear("something that is not of the flow")
+
+
+def _cancellations(task: FlowTask) -> tuple[int, list[asyncio.TaskGroup]]:
+    """How often the task was cancelled, and the groups of its own that did so because one of their tasks has failed."""
+    return task.cancelling(), [g for g in task.line.groups if getattr(g, "_parent_cancel_requested", False)]
+
+
+def _broken_off(task: FlowTask) -> None:
+    """Somebody has cancelled the task, or what it has waited for was cancelled, which whoever awaits that says."""
+    (before, known_groups), (times, groups) = task.cancelled_by, _cancellations(task)
+    own = [group for group in groups if group not in known_groups]
+    if times - before > len(own):
+        task.line.unclear("a cancellation")
+    elif own and not getattr(own[0], "_exiting", False):
+        task.line.interrupted(own[0])
 
 
 def known(task: FlowTask, waited: object) -> bool:
