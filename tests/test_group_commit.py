@@ -178,11 +178,15 @@ async def test_one_that_is_cancelled_in_the_group_of_another_ends_first(slow: Sl
 @story
 async def test_the_lead_goes_on_past_one_that_is_cancelled_with_it(slow: Slow, group: GroupCommit) -> None:
     """The first of those that wait is cancelled at the moment when it is to lead: the next one does."""
-    first = asyncio.ensure_future(group.step(noted("a")))
+
+    async def lead() -> None:
+        await group.step(noted("a"))
+        second.cancel()
+
+    first = asyncio.ensure_future(lead())
     await slow.until_taken()
     second, third = (asyncio.ensure_future(group.step(noted(key))) for key in "bc")
     await asyncio.sleep(0)
-    first.add_done_callback(lambda _: second.cancel())
     slow.go.release(3)
     await first
     assert await third == "c after 1"

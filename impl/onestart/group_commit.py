@@ -14,6 +14,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 from onestart.lines import check_length
 from onestart.ports import LedgerUnavailableError, View
 from onestart.records import Record
+from onestart.worker_thread import Signal, WorkerThread
 
 T = TypeVar("T")
 
@@ -29,27 +30,6 @@ class Run(Protocol):
     def __call__(self, function: Callable[[], T], /) -> Awaitable[T]: ...
 
 
-async def in_thread(function: Callable[[], T]) -> T:
-    """Run the function in a thread. If the waiting task is cancelled, the function ends before the task does."""
-    future = asyncio.get_running_loop().run_in_executor(None, function)
-    cancelled = await _patiently(future)
-    if cancelled is not None:
-        future.exception()  # looked at, so that nobody is told of it
-        raise cancelled
-    return future.result()
-
-
-async def _patiently(future: asyncio.Future[Any]) -> asyncio.CancelledError | None:
-    """Wait until it is done; returns the cancellation that came meanwhile."""
-    cancelled: asyncio.CancelledError | None = None
-    while not future.done():
-        try:
-            await asyncio.wait((future,))
-        except asyncio.CancelledError as error:
-            cancelled = error
-    return cancelled
-
-
 class Step(Generic[T]):
     """One step of a ledger, on its way. Whoever carries it out calls decide once, then done or failed."""
 
@@ -60,7 +40,7 @@ class Step(Generic[T]):
         self._answer: T | None = None
         self._mistake: Exception | None = None
         self._error: Exception | None = _NOT_CARRIED_OUT
-        self.turn: asyncio.Future[None] | None = None
+        self.turn: Signal | None = None
 
     def decide(self, view: View) -> Record | None:
         """The record to append. What deciding raises is for this step alone, which then appends nothing."""
@@ -101,13 +81,14 @@ class GroupCommit:
     """The queue before a ledger, for the tasks of one event loop. A step that finds it empty waits for nobody.
 
     carry_out: gets the ledger's lock, takes the steps that have come by then, and carries them out. If it raises
-    LedgerUnavailableError, all that are not done by then have failed. run: how a step is run, each alone; together and
-    in threads if None.
+    LedgerUnavailableError, all that are not done by then have failed. run: how a step is run, each alone; in groups if
+    None. thread: what carries out groups, a thread of its own if None.
     """
 
-    def __init__(self, carry_out: Callable[[Take], None], run: Run | None = None) -> None:
+    def __init__(self, carry_out: Callable[[Take], None], run: Run | None = None, thread: Run | None = None) -> None:
         self._carry_out = carry_out
         self._run = run
+        self._thread: Run = WorkerThread().do if thread is None else thread
         self._waiting: deque[Step[Any]] = deque()
         self._led = False
 
@@ -118,7 +99,7 @@ class GroupCommit:
         step = Step(decide)
         self._waiting.append(step)
         if self._led:
-            step.turn = asyncio.get_running_loop().create_future()
+            step.turn = Signal()
             cancelled = await self._turn(step, step.turn)
             if cancelled is not None:
                 raise cancelled
@@ -146,14 +127,14 @@ class GroupCommit:
                 if step.under_way:
                     step.failed(error)
 
-    async def _turn(self, step: Step[Any], turn: asyncio.Future[None]) -> asyncio.CancelledError | None:
+    async def _turn(self, step: Step[Any], turn: Signal) -> asyncio.CancelledError | None:
         """Wait until the step is carried out, or is to lead. One that is cancelled before it is taken never happens."""
         try:
-            await asyncio.wait((turn,))
+            await turn.wait()
         except asyncio.CancelledError as error:
-            if not turn.done() and self._withdrawn(step):
+            if not turn.come and self._withdrawn(step):
                 return error
-            await _patiently(turn)
+            await turn.patiently()
             if step in self._waiting:
                 self._waiting.remove(step)
                 self._hand_over()
@@ -177,11 +158,11 @@ class GroupCommit:
             return taken
 
         try:
-            await in_thread(lambda: self._carried_out(take))
+            await self._thread(lambda: self._carried_out(take))
         finally:
             for step in taken:
-                if step.turn is not None and not step.turn.done():
-                    step.turn.set_result(None)
+                if step.turn is not None:
+                    step.turn.set()
             self._hand_over()
 
     def _hand_over(self) -> None:
@@ -189,5 +170,5 @@ class GroupCommit:
         self._led = bool(self._waiting)
         for step in self._waiting:
             if step.turn is not None:
-                step.turn.set_result(None)
+                step.turn.set()
                 return

@@ -16,6 +16,7 @@ from onestart.sql.sqlite import SqliteLedger
 from onestart_conformance.stores.jsonl_files import MediumFiles
 from onestart_conformance.stores.medium import Medium
 from onestart_conformance.stores.sqlite_vfs import MediumVfs
+from onestart_conformance.stores.stage import in_turn
 
 Open: TypeAlias = Callable[[], Ledger]
 """A process opens the ledger."""
@@ -30,7 +31,7 @@ _NUMBERS = itertools.count(1)
 @contextmanager
 def jsonl(medium: Medium) -> Iterator[Open]:
     """The ledger of JSON lines."""
-    yield lambda: JsonlLedger("ledger", files=MediumFiles(medium))
+    yield lambda: JsonlLedger("ledger", files=MediumFiles(medium), thread=in_turn)
     medium.dead = True
 
 
@@ -42,7 +43,7 @@ def sqlite(medium: Medium) -> Iterator[Open]:
     opened: list[SqliteLedger] = []
 
     def process() -> Ledger:
-        opened.append(SqliteLedger(f"{folder}/{DATABASE}", vfs=vfs.name))
+        opened.append(SqliteLedger(f"{folder}/{DATABASE}", vfs=vfs.name, thread=in_turn))
         return opened[-1]
 
     try:

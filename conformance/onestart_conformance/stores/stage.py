@@ -14,6 +14,7 @@ from attrs import define, field, frozen
 from onestart import Chain, Command, Order, Ruling
 from onestart.ports import Ledger, LedgerUnavailableError, View
 from onestart.records import Record
+from onestart.worker_thread import Job
 from onestart_conformance.doubles import Asked, Engine
 from onestart_conformance.flows.loop import FlowLoop
 from onestart_conformance.stores.medium import Medium
@@ -29,23 +30,7 @@ class StuckError(AssertionError):
 
 
 class TurnLoop(FlowLoop):
-    """A still loop whose threads are turns: the work is done when all that is ready now has been run."""
-
-    def run_in_executor(  # type: ignore[override]
-        self, executor: Any, func: Callable[..., T], *args: Any
-    ) -> asyncio.Future[T]:
-        future: asyncio.Future[T] = self.create_future()
-
-        def work() -> None:
-            try:
-                answer = func(*args)
-            except Exception as error:
-                future.set_exception(error)
-            else:
-                future.set_result(answer)
-
-        self.call_soon(self.call_soon, work)
-        return future
+    """A still loop that runs something to its end."""
 
     def finish(self, work: Awaitable[T]) -> T:
         """Run it to its end."""
@@ -56,6 +41,19 @@ class TurnLoop(FlowLoop):
             self.rest()
             raise StuckError("it waits for something that does not come")
         return task.result()
+
+
+async def in_turn(function: Callable[[], T]) -> T:
+    """Instead of a thread: it is done when all that is ready now has been run."""
+    job = Job(function)
+
+    def turn() -> None:
+        job.do()
+        job.ended.set()
+
+    loop = asyncio.get_running_loop()
+    loop.call_soon(loop.call_soon, turn)
+    return await job.outcome()
 
 
 async def _awaited(work: Awaitable[T]) -> T:

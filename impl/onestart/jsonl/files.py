@@ -4,16 +4,17 @@ nothing that uses it can.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
-import stat
 import threading
 from collections.abc import Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
+from onestart.locks import FileLock, file_status, open_file
+
 _CHUNK = 1 << 20
+_APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 _FULL_SYNC = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone does not reach the medium
 
 
@@ -66,21 +67,20 @@ class LocalFiles:
 
     def __init__(self) -> None:
         self._kept = threading.local()
+        self._locks: dict[str, FileLock] = {}
 
     @contextmanager
     def lock(self, path: str) -> Iterator[None]:
-        descriptor = _locked(path)
-        kept: dict[str, int] = {}
-        before = getattr(self._kept, "open", None)
-        self._kept.open = kept
-        try:
-            yield
-        finally:
-            self._kept.open = before
-            for other in kept.values():
-                os.close(other)
-            fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing is not enough if a child has inherited it
-            os.close(descriptor)
+        with self._locks.setdefault(path, FileLock(path)):
+            kept: dict[tuple[str, int], int] = {}
+            before = getattr(self._kept, "open", None)
+            self._kept.open = kept
+            try:
+                yield
+            finally:
+                self._kept.open = before
+                for other in kept.values():
+                    os.close(other)
 
     def make_folder(self, path: str) -> None:
         try:
@@ -103,31 +103,20 @@ class LocalFiles:
             return []
 
     def identity(self, path: str) -> Hashable | None:
-        found = _stat(path)
+        found = file_status(path)
         return (found.st_dev, found.st_ino) if found else None
 
     def size(self, path: str) -> int:
-        found = _stat(path)
+        found = file_status(path)
         return found.st_size if found else 0
 
     def read(self, path: str, offset: int, length: int) -> bytes:
-        kept: dict[str, int] | None = getattr(self._kept, "open", None)
-        if kept is None:
-            descriptor = _open(path, os.O_RDONLY)
-            try:
-                return _read(descriptor, offset, length)
-            finally:
-                os.close(descriptor)
-        if path not in kept:
-            kept[path] = _open(path, os.O_RDONLY)
-        return _read(kept[path], offset, length)
+        with self._descriptor(path, os.O_RDONLY) as descriptor:
+            return _read(descriptor, offset, length)
 
     def append(self, path: str, data: bytes) -> None:
-        descriptor = _open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        try:
+        with self._descriptor(path, _APPENDING) as descriptor:
             _write(descriptor, data)
-        finally:
-            os.close(descriptor)
 
     def write_again(self, path: str, offset: int, length: int) -> None:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -137,57 +126,41 @@ class LocalFiles:
             os.close(descriptor)
 
     def sync(self, path: str) -> None:
-        _sync(path, os.O_RDONLY)
+        with self._descriptor(path, os.O_RDONLY, _APPENDING) as descriptor:
+            _flush(descriptor)
 
     def sync_folder(self, path: str) -> None:
-        _sync(os.path.join(path, ""), os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = open_file(os.path.join(path, ""), os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            _flush(descriptor)
+        finally:
+            os.close(descriptor)
 
     def write_new(self, path: str, data: bytes) -> None:
-        descriptor = _open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        descriptor = open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             _write(descriptor, data)
             _flush(descriptor)
         finally:
             os.close(descriptor)
 
-
-def _locked(path: str) -> int:
-    """A descriptor of the file that is at this path, locked: the one that was locked may have been replaced."""
-    while True:
-        descriptor = _open(path, os.O_RDWR | os.O_CREAT)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            held, there = os.fstat(descriptor), _stat(path)
-        except BaseException:
-            os.close(descriptor)
-            raise
-        if there and (held.st_dev, held.st_ino) == (there.st_dev, there.st_ino):
-            return descriptor
-        os.close(descriptor)
-
-
-def _stat(path: str) -> os.stat_result | None:
-    try:
-        found = os.lstat(path)
-    except FileNotFoundError:
-        return None
-    if stat.S_ISLNK(found.st_mode):
-        raise _linked(path)
-    if not stat.S_ISREG(found.st_mode):
-        raise OSError(None, "it is not a regular file", path)
-    return found
-
-
-def _open(path: str, flags: int) -> int:
-    """A file is its owner's alone, and never one that a link leads to: who can write a link could not write there."""
-    try:
-        return os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        raise _linked(path) if error.errno == errno.ELOOP else error from None
-
-
-def _linked(path: str) -> OSError:
-    return OSError(errno.ELOOP, f"{os.path.basename(path)} is a symbolic link; name the file itself", path)
+    @contextmanager
+    def _descriptor(self, path: str, flags: int, *others: int) -> Iterator[int]:
+        """The file, open in this way, or in another one that does as well if it is open in that one already."""
+        kept: dict[tuple[str, int], int] | None = getattr(self._kept, "open", None)
+        if kept is None:
+            descriptor = open_file(path, flags)
+            try:
+                yield descriptor
+            finally:
+                os.close(descriptor)
+            return
+        known = next((kept[path, other] for other in others if (path, other) in kept), None)
+        if known is None:
+            known = kept.get((path, flags))
+        if known is None:
+            known = kept[path, flags] = open_file(path, flags)
+        yield known
 
 
 def _read(descriptor: int, offset: int, length: int) -> bytes:
@@ -212,14 +185,6 @@ def _write_again(descriptor: int, start: int, end: int) -> None:
         if not data:
             return
         start += os.pwrite(descriptor, data, start)
-
-
-def _sync(path: str, flags: int) -> None:
-    descriptor = _open(path, flags)
-    try:
-        _flush(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _flush(descriptor: int) -> None:

@@ -30,7 +30,7 @@ class JsonlLedger:
     LedgerUnavailableError: what the file holds is unknown until it is opened anew.
 
     index: when an index is written beside the files; without any, files that are given have none. files: the file
-    system, LocalFiles if None. run: how a step is run, each alone; together and in threads if None.
+    system, LocalFiles if None. run, thread: see `GroupCommit`.
     """
 
     def __init__(
@@ -39,6 +39,7 @@ class JsonlLedger:
         *,
         files: Files | None = None,
         run: Run | None = None,
+        thread: Run | None = None,
         index: Indexing | None = None,
     ) -> None:
         self._path = os.fspath(path)
@@ -50,7 +51,7 @@ class JsonlLedger:
         self._folder = self._path
         self._generations: list[str] = []
         self._stores = self._stores_in(self._path)
-        self._group = GroupCommit(self._carry_out, run)
+        self._group = GroupCommit(self._carry_out, run, thread)
 
     async def step(self, decide: Callable[[View], tuple[Record | None, T]]) -> T:
         """See `Ledger.step`. Raises NotALedgerError if the folder holds something else."""

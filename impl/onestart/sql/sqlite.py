@@ -16,6 +16,7 @@ import apsw
 
 from onestart.group_commit import GroupCommit, Run, Step, Take
 from onestart.jsonl.files import LocalFiles
+from onestart.locks import FileLock
 from onestart.ports import LedgerUnavailableError, NotALedgerError, View
 from onestart.records import Record, store_of
 from onestart.sql.rows import COLUMNS, SCHEMA_VERSION, Row
@@ -40,17 +41,20 @@ class SqliteLedger:
     Steps that come while another is made durable share the next transaction. After an error nobody knows what it has
     written; the next step opens the file anew, which makes durable what is there, and reads.
 
-    vfs: the name of the SQLite file system, that of the machine if empty. run: how a step is run, each alone; together
-    and in threads if None.
+    vfs: the name of the SQLite file system, that of the machine if empty. run, thread: see
+    `GroupCommit`.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, vfs: str = "", run: Run | None = None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, vfs: str = "", run: Run | None = None, thread: Run | None = None
+    ) -> None:
         self._path = os.path.abspath(path)
         self._vfs = vfs
         self._files = LocalFiles()
         self._open: _Open | None = None
-        self._group = GroupCommit(self._carry_out, run)
-        self._under_way = UnderWay(lock_of(self._path))
+        self._group = GroupCommit(self._carry_out, run, thread)
+        self._lock = FileLock(lock_of(self._path))
+        self._under_way = UnderWay(self._lock)
 
     async def step(self, decide: Callable[[View], tuple[Record | None, T]]) -> T:
         """See `Ledger.step`. Raises NotALedgerError if the file holds something else."""
@@ -60,7 +64,7 @@ class SqliteLedger:
         """Close the file, all of it in one; a later step opens it again."""
         opened, self._open = self._open, None
         if opened is not None:
-            with suppress(apsw.Error, LedgerUnavailableError), locked(self._files, self._path):
+            with suppress(apsw.Error, LedgerUnavailableError), locked(self._lock):
                 if opened.path == in_force(self._path):
                     opened.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             opened.connection.close(True)
@@ -68,7 +72,7 @@ class SqliteLedger:
     def _carry_out(self, take: Take) -> None:
         if self._open is None:
             self._make_room()
-        with locked(self._files, self._path):
+        with locked(self._lock):
             self._together(take())
 
     def _together(self, steps: list[Step[Any]]) -> None:
@@ -183,10 +187,9 @@ class SqliteRows(Statements):
 
 
 @contextmanager
-def locked(files: LocalFiles, path: str) -> Iterator[None]:
+def locked(lock: FileLock) -> Iterator[None]:
     """One process at a time: SQLite itself would have those that wait sleep and try again."""
     try:
-        lock = files.lock(lock_of(path))
         lock.__enter__()
     except OSError as error:
         raise LedgerUnavailableError("lock", error.strerror or str(error)) from error

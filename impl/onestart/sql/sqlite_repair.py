@@ -15,12 +15,13 @@ from onestart.health import Health
 from onestart.history import History, Kept
 from onestart.jsonl.files import LocalFiles
 from onestart.lines import Owner, Place, place
+from onestart.locks import FileLock
 from onestart.ports import LedgerUnavailableError, NotALedgerError
 from onestart.records import STORES, store_of
 from onestart.repair import Repair, RepairRefusedError, save, survey
 from onestart.sql.history import RowsWriter, kept, missing
 from onestart.sql.rows import COLUMNS, TABLES, Row, from_values, read
-from onestart.sql.sqlite import SqliteRows, created, in_force, locked, reading
+from onestart.sql.sqlite import SqliteRows, created, in_force, lock_of, locked, reading
 
 _DRAFT = ".draft"
 
@@ -34,7 +35,7 @@ def repair(path: str | os.PathLike[str]) -> Repair:
     base = os.path.abspath(path)
     if not os.path.isfile(base):
         raise NotALedgerError(f"{base} holds no ledger")
-    with locked(LocalFiles(), base):
+    with locked(FileLock(lock_of(base))):
         try:
             return _repair(base)
         except OSError as error:

@@ -10,26 +10,27 @@ from __future__ import annotations
 
 import os
 
+from onestart.locks import FileLock
+
+_MARK, _NONE = b"!", b" "
+
 
 class UnderWay:
-    """Kept in the lock's own file; to be used by who holds the lock. All methods raise OSError."""
+    """Kept in the lock's own file; to be used by who holds the lock. All methods raise OSError.
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    The file keeps its length: a file system may take one that is emptied and written anew for a file that is replaced,
+    and put it on the disk at once, which takes as long as a commit.
+    """
+
+    def __init__(self, lock: FileLock) -> None:
+        self._lock = lock
 
     def found(self) -> bool:
         """Whether a transaction was broken off."""
-        return os.stat(self._path).st_size > 0
+        return os.pread(self._lock.descriptor, 1, 0) not in (b"", _NONE)
 
     def begin(self) -> None:
-        self._put(b"!")
+        os.pwrite(self._lock.descriptor, _MARK, 0)
 
     def end(self) -> None:
-        self._put(b"")
-
-    def _put(self, data: bytes) -> None:
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
-        try:
-            os.write(descriptor, data)
-        finally:
-            os.close(descriptor)
+        os.pwrite(self._lock.descriptor, _NONE, 0)

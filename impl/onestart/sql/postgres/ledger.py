@@ -32,7 +32,7 @@ class PostgresLedger:
     conninfo: as psycopg takes it, a URL or names with values. schema: letters, digits and underscores. limits: how long
     things are waited for. prepared: statements are prepared, which saves the server most of its work; not for a pooler
     that hands out sessions by the transaction and does not know of them. run: how a step is run, each alone; together
-    and in threads if None.
+    and in a thread if None.
     """
 
     def __init__(
