@@ -138,7 +138,7 @@ class _Remembering:
         if unrecorded is not None:
             self._report(f"the end of {escaped(key)} cannot be recorded", unrecorded)
         if self.on_end is not None:
-            self._keep(_awaited(self.on_end(key)))
+            self._keep(_told(self.on_end, key))
 
 
 class CommandExecutor(_Remembering):
@@ -377,5 +377,6 @@ async def _call(function: Function, payload: Any) -> Any:
     return await function(payload)
 
 
-async def _awaited(what: Awaitable[T]) -> T:
-    return await what
+async def _told(on_end: OnEnd, key: str) -> None:
+    """Called here, so that a loop that ends before leaves no coroutine that nobody has awaited."""
+    await on_end(key)

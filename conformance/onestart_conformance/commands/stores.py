@@ -11,7 +11,7 @@ import click
 from rich.markup import escape
 
 from onestart_conformance.standard import SEED
-from onestart_conformance.stores.killing import Kills, kill_all
+from onestart_conformance.stores.killing import POSTGRES, Kills, kill_all
 from onestart_conformance.stores.suite import HOLDS, LIMITS, NOT_APPLICABLE, PLANS, REFUTED, ROWS, Make, Table, run
 from onestart_model.catalog import PROFILES
 from onestart_report.options import ModelCommand, json_option
@@ -20,7 +20,6 @@ from onestart_report.verdict import Verdict
 
 LEDGERS = ("memory", "jsonl", "sqlite")
 KILLED = ("jsonl", "sqlite")
-POSTGRES = "postgres"
 KILLS = {"quick": 0, "standard": 100, "deep": 2000}
 
 
@@ -54,6 +53,9 @@ def stores(
         chosen = (*chosen, POSTGRES)
         with screen.phase(f"{POSTGRES}, {profile}, seed {seed}") as tell:
             run(POSTGRES, PLANS[profile], seed=seed, report=tell, table=table, make=_postgres(at))
+        if wanted:
+            with screen.phase(f"{POSTGRES}, {wanted:,} kills") as tell:
+                killed[POSTGRES] = kill_all(POSTGRES, wanted, seed=seed, report=tell, conninfo=at)
     show_axioms(screen, chosen, table)
     _show_crashes(screen, chosen, table)
     _show_kills(screen, killed)
@@ -115,6 +117,7 @@ def _show_kills(screen: Screen, killed: dict[str, Kills]) -> None:
             name,
             f"{k.kills:,}",
             f"{k.at_points:,}",
+            f"{k.backends:,}" if name == POSTGRES else "",
             f"{k.commands:,}",
             f"{k.starts:,}",
             f"{k.ended:,}",
@@ -122,7 +125,7 @@ def _show_kills(screen: Screen, killed: dict[str, Kills]) -> None:
         )
         for name, k in killed.items()
     ]
-    columns = ("ledger", "kills", "at named points", "commands accepted", "effects", "ended", "time")
+    columns = ("ledger", "kills", "at named points", "backends ended", "commands accepted", "effects", "ended", "time")
     screen.table("Processes killed, eight at a time", columns, rows)
     for name, kills in killed.items():
         for breach in kills.breaches:
@@ -136,5 +139,8 @@ def _document(table: Table, killed: dict[str, Kills], seed: int) -> dict[str, An
             {"axiom": t.axiom, "ledger": t.ledger, "verdict": t.verdict, "runs": t.runs, "breach": t.breach}
             for t in table.tested.values()
         ],
-        "kills": {name: {"kills": k.kills, "starts": k.starts, "breaches": k.breaches} for name, k in killed.items()},
+        "kills": {
+            name: {"kills": k.kills, "backends": k.backends, "starts": k.starts, "breaches": k.breaches}
+            for name, k in killed.items()
+        },
     }

@@ -7,6 +7,7 @@ their death concerns nobody else.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -16,17 +17,20 @@ from typing import Any
 
 from attrs import frozen
 
-LIMIT = 1800.0  # seconds, after which something hangs
+CONNINFO = "ONESTART_KILLS_CONNINFO"
+POSTGRES = "postgres"
 
 
 @frozen
 class Kills:
-    """at_points: kills at named points, the others came at random moments. commands: that were accepted. starts: lines
-    that started programs have left. ended: commands that have come to their end. breaches: in words.
+    """at_points: kills at named points, the others came at random moments. backends: of a server that were ended in a
+    transaction. commands: that were accepted. starts: lines that started programs have left. ended: commands that have
+    come to their end. breaches: in words.
     """
 
     kills: int
     at_points: int
+    backends: int
     commands: int
     starts: int
     ended: int
@@ -34,12 +38,16 @@ class Kills:
     breaches: tuple[str, ...]
 
 
-def kill_all(ledger: str, kills: int, *, seed: int, report: Callable[[str, float], None]) -> Kills:
-    """Kill so many workers over a ledger of this kind, then let another process bring everything to its end."""
+def kill_all(ledger: str, kills: int, *, seed: int, report: Callable[[str, float], None], conninfo: str = "") -> Kills:
+    """Kill so many workers over a ledger of this kind, then let another process bring everything to its end.
+
+    conninfo: where PostgreSQL is, as psycopg takes it. It is handed over where nobody else reads it.
+    """
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="onestart-kills-") as folder:
         command = [sys.executable, "-m", "onestart_conformance.stores.workers", ledger, folder, str(kills), str(seed)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+        environment = os.environ | {CONNINFO: conninfo}
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:  # noqa: S603
             assert process.stdout is not None
             found: dict[str, Any] = {}
             for line in process.stdout:
@@ -48,5 +56,5 @@ def kill_all(ledger: str, kills: int, *, seed: int, report: Callable[[str, float
     breaches = tuple(found.get("breaches", ["nothing was told"]))
     if process.returncode:
         breaches += (f"the workers ended with {process.returncode}",)
-    numbers = {name: found.get(name, 0) for name in ("kills", "at_points", "commands", "starts", "ended")}
+    numbers = {name: found.get(name, 0) for name in ("kills", "at_points", "backends", "commands", "starts", "ended")}
     return Kills(**numbers, seconds=time.monotonic() - start, breaches=breaches)

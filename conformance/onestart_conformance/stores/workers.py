@@ -17,7 +17,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import define, field
 
@@ -26,6 +26,10 @@ from onestart.executors import CommandExecutor
 from onestart.ledgers import open_ledger
 from onestart.ports import Ledger, LedgerUnavailableError, Order, View
 from onestart.records import Record
+from onestart_conformance.stores.killing import CONNINFO, POSTGRES
+
+if TYPE_CHECKING:
+    from onestart_conformance.stores.postgres_backends import Backends
 
 T = TypeVar("T")
 
@@ -87,11 +91,12 @@ class MortalExecutor(CommandExecutor):
 
 @define
 class Site:
-    """A ledger and what is beside it, in a folder."""
+    """A ledger and what is beside it, in a folder. backends: where the ledger is, if it is on a server."""
 
     ledger: str
     folder: Path
     seed: int
+    backends: Backends | None = None
 
     @property
     def starts(self) -> Counter[str]:
@@ -111,12 +116,17 @@ class Site:
             if point == f"after {event.action}":
                 die()
 
-        scheme, name = ("jsonl", "ledger") if self.ledger == "jsonl" else (self.ledger, "ledger.sqlite")
         executor = MortalExecutor(self.folder / "launches")
         executor.point = point
-        ledger = open_ledger(f"{scheme}:///{self.folder / name}")
+        ledger = self._ledger()
         mortal = MortalLedger(ledger, point) if point.startswith("before") else ledger
         return Chain(ledger=mortal, executor=executor, observer=told, lease_seconds=LEASE)
+
+    def _ledger(self) -> Ledger:
+        if self.backends is not None:
+            return self.backends.ledger()
+        name = "ledger" if self.ledger == "jsonl" else "ledger.sqlite"
+        return open_ledger(f"{self.ledger}:///{self.folder / name}")
 
     def work(self, number: int, first: int, point: str) -> None:
         """What a worker does until it is killed. first: of the keys that are submitted now."""
@@ -131,7 +141,8 @@ class Site:
                 await asyncio.gather(*(chain.submit(command) for command in wanted))
                 await chain.reconcile(wanted[0].key)
             except LedgerUnavailableError:
-                return
+                if self.backends is None:
+                    return
             first += chance.random() < 0.5
 
 
@@ -143,6 +154,7 @@ class Supervisor:
     kills: int
     chance: random.Random
     done: int = 0
+    backends: int = 0
     at_points: int = 0
     born: int = 0
     workers: dict[int, bool] = field(factory=dict)
@@ -154,6 +166,8 @@ class Supervisor:
                 self._bear()
             signal.sigtimedwait([signal.SIGCHLD], self.chance.uniform(0.001, 0.04))
             self._bury()
+            if self.site.backends is not None and self.chance.random() < 0.25:
+                self.backends += self.site.backends.end_one()
             if self.workers and self.chance.random() < 0.5:
                 os.kill(self.chance.choice(list(self.workers)), signal.SIGKILL)
                 self._bury()
@@ -165,7 +179,8 @@ class Supervisor:
             self._bury(0)
 
     def tell(self, **more: object) -> None:
-        counted = {"kills": self.done, "at_points": self.at_points, "starts": self.site.starts.total(), **more}
+        counted: dict[str, object] = {"kills": self.done, "at_points": self.at_points, "backends": self.backends}
+        counted |= {"starts": self.site.starts.total(), **more}
         print(json.dumps(counted), flush=True)  # noqa: T201
 
     def _bear(self) -> None:
@@ -218,9 +233,24 @@ async def conclude(site: Site, most: int) -> dict[str, Any]:
 
 def main() -> None:
     ledger, folder, kills, seed = sys.argv[1:]
-    site = Site(ledger, Path(folder), int(seed))
+    backends = _backends(os.environ[CONNINFO]) if ledger == POSTGRES else None
+    site = Site(ledger, Path(folder), int(seed), backends)
+    try:
+        _run(site, int(kills))
+    finally:
+        if backends is not None:
+            backends.drop()
+
+
+def _backends(conninfo: str) -> Backends:
+    from onestart_conformance.stores.postgres_backends import Backends  # needs a driver that is an extra
+
+    return Backends(conninfo, f"onestart_kills_{os.getpid()}")
+
+
+def _run(site: Site, kills: int) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
-    supervisor = Supervisor(site, int(kills), random.Random(int(seed)))  # noqa: S311
+    supervisor = Supervisor(site, kills, random.Random(site.seed))  # noqa: S311
     supervisor.run()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
     end = asyncio.run(conclude(site, supervisor.born * 4 + WINDOW))
