@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -239,3 +240,29 @@ def test_a_ledger_that_fails_is_no_failure_of_a_step() -> None:
         assert states[-1:] == ["completed"], (fails, states)
         assert "failed" not in states, (fails, states)
     assert fails > 10
+
+
+FAILS = Call("memory", "fails", fails=True)
+
+
+@pytest.mark.parametrize("how", ["group", "within"])
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_group_that_fails_in_another_one(how: str, version: int) -> None:
+    """Both are left at the same moment, and whatever comes next finds them both to be settled."""
+    inner = Fan(how, ((FAILS,), ()))
+    plan = Plan(Program((Caught((Fan(how, ((inner,), ())),)), A)), version=version)
+    assert states(played(plan)) == ["completed"]
+
+
+@pytest.mark.parametrize("how", ["group", "within"])
+def test_a_branch_that_is_broken_off_need_not_get_as_far_as_it_once_did(how: str) -> None:
+    """A resume may find the failure before the branch gets to a step on record, even if that is made again later on."""
+    for program in (
+        Program((Caught((Fan(how, ((FAILS,), (A, B))),)),)),
+        Program((Caught((Fan(how, ((A, B), (FAILS,))),)), B, C)),
+        Program((Caught((Fan(how, ((FAILS,), (A, Fan("gather", ((B,), (C,)))))),)), B)),
+    ):
+        for order, what in itertools.product(itertools.product(range(3), repeat=2), ("index b", "end b", "done b")):
+            for rest in ((), (0,), (1, 1)):
+                plan = Plan(program, orders=(order, rest, ()), stops=(Stop(what), Stop("end b")), version=3)
+                assert states(played(evolve(plan, in_flight="again")))[-1] == "completed"

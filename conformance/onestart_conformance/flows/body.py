@@ -150,6 +150,12 @@ class Author:
                 async with asyncio.TaskGroup() as group:
                     tasks = [group.create_task(body()) for body in bodies]
                 return [task.result() for task in tasks]
+            case "within":
+                first, *others = bodies
+                async with asyncio.TaskGroup() as group:
+                    tasks = [group.create_task(body()) for body in others]
+                    value = await first()
+                return [value, *(task.result() for task in tasks)]
             case "tasks":
                 tasks = [asyncio.create_task(body()) for body in bodies]
                 return [await task for task in tasks]

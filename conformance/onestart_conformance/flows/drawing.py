@@ -109,7 +109,7 @@ def draw(chance: random.Random, uses: frozenset[str] = frozenset()) -> Plan:
     return Plan(
         program,
         tuple(_order(chance) for _ in range(ATTEMPTS)),
-        (_stop(chance, program, 0.85, stalls), _stop(chance, program, 0.25, stalls)),
+        (_stop(chance, program, 0.85, stalls, late=FAILS in uses), _stop(chance, program, 0.25, stalls)),
         version,
         in_flight,
         1 if SLOTS in uses else chance.choice((0, 0, 0, 1)),
@@ -119,8 +119,14 @@ def draw(chance: random.Random, uses: frozenset[str] = frozenset()) -> Plan:
 
 
 def _fanning(how: Draw) -> Program:
+    """Where calls may fail, an author who catches it: else nothing would follow."""
     before = how.block(0, how.chance.choice((0, 0, 1)))
-    return Program((*before, how.fan(0), *how.block(0, how.chance.choice((0, 1)))))
+    fan: Part = how.fan(0)
+    if how.fail and how.chance.random() < 0.7:
+        fan = Caught((fan,))
+        how.left += 1
+        return Program((*before, fan, *how.block(DEEPEST, 1)))
+    return Program((*before, fan, *how.block(0, how.chance.choice((0, 1)))))
 
 
 def _saving(how: Draw) -> Program:
@@ -140,9 +146,14 @@ def _order(chance: random.Random) -> Order:
 WHATS = ("index", "start", "end", "done")
 
 
-def _stop(chance: random.Random, program: Program, share: float, stalling: float) -> Stop | None:
+def _stop(
+    chance: random.Random, program: Program, share: float, stalling: float, *, late: bool = False
+) -> Stop | None:
+    """late: rather at the last call, when what fails has failed."""
     calls = list(program.calls())
     chosen, what = chance.choice(calls).call, chance.choice(WHATS)
+    if late and chance.random() < 0.5:
+        chosen = calls[-1].call
     more, stalls = chance.choice((0, 0, 0, 1, 2, 3, 5)), chance.random() < stalling
     if chance.random() >= share:
         return None

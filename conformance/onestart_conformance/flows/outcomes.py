@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import zip_longest
 from typing import Any
 
@@ -10,8 +10,8 @@ from onestart.command import canonical
 from onestart.flow import Outcome
 from onestart.flow.identity import parse
 from onestart.records import Step as Entry
-from onestart_conformance.flows.program import Call, Fan, Placed, Program, Saved, blocks_of, parts
-from onestart_conformance.flows.reference import FailsError, value_of_block
+from onestart_conformance.flows.program import GROUPS, Block, Call, Fan, Placed, Program, Saved, blocks_of, parts
+from onestart_conformance.flows.reference import FailsError, Name, fails, value_of_block
 from onestart_conformance.flows.world import Told, World
 from onestart_conformance.judgement import CRASH, Objection
 
@@ -64,8 +64,11 @@ def _judge_value(world: World, told: Told, outcome: Outcome) -> Objection | None
 
 
 def unreached(world: World, told: Told) -> Iterator[str]:
-    """Steps of earlier attempts that this one has not asked for, and no hook or child that it replayed contains."""
-    journal = world.journal()
+    """Steps of earlier attempts that this one has not asked for, and no hook or child that it replayed contains.
+
+    A task group that fails breaks its branches off, so those in one need not be reached where ids show whose they are.
+    """
+    journal, broken = world.journal(), set(failing_groups(world.plan.program_of(told.number).block, "", world.name))
     settled = {entry.step for entry in journal if entry.what in ("done", "verdict")}
     bodies = {entry.step: entry.body for entry in journal if entry.what in ("index", "wait") or "kind" in entry.body}
     for earlier in world.told[: told.number]:
@@ -73,9 +76,30 @@ def unreached(world: World, told: Told) -> Iterator[str]:
             if entry.what not in ("index", "wait", "done") or entry.step in told.placed:
                 continue
             placed = earlier.placed.get(entry.step)
+            parsed = parse(entry.step)
+            if placed is not None and parsed is not None and parsed.after and _is_within(placed.position, broken):
+                continue
             around = _around(bodies, entry.step)
             if placed is not None and not any(step in told.placed and step in settled for step in around):
                 yield entry.step
+
+
+def failing_groups(block: Block, start: str, name: Name) -> Iterator[str]:
+    """The positions of the task groups in which something fails that nobody in them catches."""
+    for number, part in enumerate(block):
+        position = f"{start}{number}"
+        for where, inner in blocks_of(part, position):
+            yield from failing_groups(inner, where, name)
+        if (
+            isinstance(part, Fan)
+            and part.how in GROUPS
+            and any(fails(b, w, name) for w, b in blocks_of(part, position))
+        ):
+            yield position
+
+
+def _is_within(position: str, groups: Collection[str]) -> bool:
+    return any(position.startswith(group) and position[len(group)].isalpha() for group in groups if group != position)
 
 
 def _around(bodies: Mapping[str, Mapping[str, Any]], step: str) -> Iterator[str]:

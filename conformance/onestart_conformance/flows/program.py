@@ -13,7 +13,8 @@ from attrs import field, frozen
 ROOT = "root"  # the id that programs are run under
 EFFECTS = ("run", "llm", "agent", "helper", "mcp", "plugin", "memory", "on")
 KINDS = (*EFFECTS, "human", "hook", "dispatch")
-FANS = ("gather", "group", "tasks", "later", "kept", "completed")
+FANS = ("gather", "group", "within", "tasks", "later", "kept", "completed")
+GROUPS = ("group", "within")
 VERDICTS = ("pass", "fail", "noop")
 
 
@@ -45,9 +46,9 @@ class Call:
 class Fan:
     """Branches side by side.
 
-    how: gather, TaskGroup (group), tasks awaited in order; later: the first one is a task that is awaited when the
-    others, run in place, have ended; kept: the same with a gathering of it; completed: in the order of their ends, with
-    a call of the kind `each` after each.
+    how: gather, TaskGroup (group), the same with the first one in its own body (within), tasks awaited in order;
+    later: the first one is a task that is awaited when the others, run in place, have ended; kept: the same with a
+    gathering of it; completed: in the order of their ends, with a call of the kind `each` after each.
     """
 
     how: str

@@ -45,6 +45,15 @@ def value_of_call(placed: Placed, name: Name) -> Any:
             return name(placed)
 
 
+def fails(block: Block, start: str, name: Name) -> bool:
+    """Whether a call in it fails that nobody in it catches."""
+    try:
+        value_of_block(block, start, name)
+    except FailsError:
+        return True
+    return False
+
+
 def _value_of_part(part: Part, position: str, name: Name) -> Any:
     match part:
         case Call():

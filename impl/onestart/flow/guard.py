@@ -16,7 +16,7 @@ from onestart.flow.errors import AdmissionConflictError, OrderMismatchError, Ref
 from onestart.flow.identity import MARKER, StepId, parse
 from onestart.flow.journal import Indexed, Journal, Wait
 from onestart.flow.latch import Latch
-from onestart.flow.line import Counts
+from onestart.flow.line import Counts, Tally
 
 
 @frozen
@@ -41,12 +41,14 @@ class Asked:
 class Guard:
     """Of one scope: the root's own steps, or those under a dispatch. holders: who holds an ordinal that is counted.
 
-    reached: how many calls there were at least after a frontier, by the steps that are journaled there.
+    reached: how many calls there were at least after a frontier, by the steps that are journaled there. tally: of this
+    attempt.
     """
 
     journal: Journal
     latch: Latch
-    scope: str = ""
+    scope: str
+    tally: Tally
     claimed: set[str] = field(factory=set)
     holders: dict[int, tuple[str, str]] = field(init=False)
     reached: dict[str, int] = field(factory=dict)
@@ -72,7 +74,24 @@ class Guard:
         return steps[0] if steps else None
 
     def _open(self, step: str) -> bool:
-        return step not in self.claimed and self.claimed.isdisjoint(self._around(step))
+        reached = step in self.claimed or not self.claimed.isdisjoint(self._around(step))
+        return not reached and not self._left_behind(step)
+
+    def _left_behind(self, step: str) -> bool:
+        """Whether a branch was broken off before it got to the step, as it was not in the attempt that recorded it.
+
+        A task group that fails cancels the others of its branches wherever they stand. The step is one of theirs if it
+        stands where one was broken off, or comes after something that nobody has got to.
+        """
+        parsed = parse(step)
+        if not self.tally.cut or parsed is None or not parsed.after:
+            return False
+        if parsed.after in self.tally.cut:
+            return True
+        before = self.journal.after.get(step)
+        if before is None:
+            return parsed.after not in self.tally.calls
+        return not all(map(self.tally.has_passed, before))
 
     def check(self, asked: Asked) -> None:
         """Raises OrderMismatchError or AdmissionConflictError, and closes the latch, unless the journal agrees."""
@@ -111,7 +130,7 @@ class Guard:
             )
 
     def check_complete(self) -> None:
-        """Everything that is journaled was reached, or belongs to a hook that was."""
+        """Everything that is journaled was reached, belongs to a hook that was, or to a branch that was broken off."""
         for step in self._unclaimed():
             raise self.latch.refuse(
                 OrderMismatchError(f"step {step!r} is journaled, but this resume came to its end without it")

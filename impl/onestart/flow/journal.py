@@ -83,8 +83,9 @@ class Verdict:
 class Journal:
     """What earlier attempts have left. widths: how many calls and forks there were after a frontier that was left.
 
-    places: of steps, by where they stand. children: ids of dispatches under which something is recorded.
-    declared: steps that had an ordinal before they were on record, with the digests of their specs.
+    places: of steps, by where they stand. after: the causal predecessors of steps. children: ids of dispatches under
+    which something is recorded. declared: steps that had an ordinal before they were on record, with the digests of
+    their specs.
     """
 
     root: str
@@ -99,6 +100,7 @@ class Journal:
     verdicts: dict[str, Verdict] = field(factory=dict)
     widths: dict[tuple[str, str], Counts] = field(factory=dict)
     places: dict[Place, str] = field(factory=dict)
+    after: dict[str, tuple[str, ...]] = field(factory=dict)
     children: set[str] = field(factory=set)
     declared: dict[str, str] = field(factory=dict)
     complete: Ended | None = None
@@ -201,6 +203,7 @@ def _stand(journal: Journal, step: str, body: Mapping[str, Any]) -> None:
     journal.children.update(_parents(parsed.scope))
     if parsed.after:
         journal.places[parsed.scope, *parsed.place] = step
+        journal.after[step] = tuple(map(str, body.get("after") or ()))
     elif "place" in body:
         after, ordinal = body["place"]
         journal.places[parsed.scope, after, int(ordinal)] = step

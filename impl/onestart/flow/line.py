@@ -33,10 +33,15 @@ Counts = tuple[int, int]  # calls and forks
 
 @define(eq=False)
 class Tally:
-    """What was counted after each frontier of a scope."""
+    """What was counted after each frontier of a scope.
+
+    passed: steps and failures that some line comes after. cut: the frontiers where lines were broken off.
+    """
 
     calls: dict[str, int] = field(factory=dict)
     forks: dict[str, int] = field(factory=dict)
+    passed: set[str] = field(factory=set)
+    cut: set[str] = field(factory=set)
 
     def call(self, after: str) -> int:
         """One more call; returns its ordinal."""
@@ -49,6 +54,14 @@ class Tally:
         number = self.forks.get(after, 0)
         self.forks[after] = number + 1
         return number
+
+    def has_passed(self, name: str) -> bool:
+        """Whether some line has got beyond this causal predecessor: a step, a fork, a failure, the inside of a hook."""
+        kind, _, rest = name.partition("-after-")
+        if kind == "fork":
+            after, _, number = rest.rpartition("-")
+            return self.forks.get(after, 0) > int(number)
+        return name in self.passed or name.startswith("within-")
 
     def of(self, after: str) -> Counts:
         return self.calls.get(after, 0), self.forks.get(after, 0)
@@ -123,6 +136,10 @@ class Line:
         """A step that was awaited: it takes the place of what it came after, if that is where this line stood."""
         self._move({step}, after if declared_by is self else frozenset())
 
+    def cut_off(self) -> None:
+        """The line is broken off where it stands: what an earlier attempt has done from there on is not reached."""
+        self.tally.cut.add(self.after)
+
     def join(self, other: Line) -> None:
         """A task that was awaited has come to its end."""
         if any(line is self for line in other.joined_by) or other is self:
@@ -156,6 +173,7 @@ class Line:
 
     def interrupted(self, group: object) -> None:
         """A group breaks off its body, which may go on nevertheless: the order is not known until the group is left."""
+        self.cut_off()
         if not self.unknown:
             self.interrupting = group
             self.unclear("a cancellation")
@@ -199,5 +217,7 @@ class Line:
         if replaced is not self._replaced:
             self._newest -= replaced
             self._replaced = replaced
-        self._newest |= set(news)
+        news = set(news)
+        self._newest |= news
+        self.tally.passed |= news
         self._frontier, self._hash = None, ""

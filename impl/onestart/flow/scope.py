@@ -39,7 +39,7 @@ class Scope:
 
     def __attrs_post_init__(self) -> None:
         journal = self.root.journal
-        self.guard = None if journal is None else Guard(journal, self.root.latch, self.name)
+        self.guard = None if journal is None else Guard(journal, self.root.latch, self.name, self.tally)
 
     def line(self) -> Line:
         """The line that the scope's body begins with."""

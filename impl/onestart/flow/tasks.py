@@ -87,6 +87,8 @@ class FlowTask(asyncio.Task[Any]):
 
     def _ended(self) -> None:
         """One task less: those that are left may all wait for somebody outside."""
+        if self.cancelled():
+            self.line.cut_off()
         self.tasks.discard(self)
         self.waited()
 

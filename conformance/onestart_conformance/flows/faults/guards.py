@@ -10,8 +10,8 @@ from onestart.flow.journal import Journal
 from onestart.flow.steps import Hook, Human
 from onestart.flow.tasks import FlowFuture
 from onestart_conformance.faults.fault import Fault, Patch
-from onestart_conformance.flows.drawing import CAUSAL, CHANGED, COUNTED
-from onestart_conformance.flows.faults.promises import EFFECT_ONCE, IN_ORDER, OWN_PLACE, OWN_RESULT, WHOLE
+from onestart_conformance.flows.drawing import CAUSAL, CHANGED, COUNTED, FAILS
+from onestart_conformance.flows.faults.promises import ANY_ORDER, EFFECT_ONCE, IN_ORDER, OWN_PLACE, OWN_RESULT, WHOLE
 from onestart_conformance.flows.judges import ADMISSION, DELIVERY, EFFECT
 from onestart_conformance.flows.outcomes import FIT, ORDER
 
@@ -221,6 +221,18 @@ def of_guards() -> list[Fault]:
             _width_checked,
             CAUSAL,
             CHANGED,
+        ),
+        fault(
+            "broken-off-branches-count",
+            "a branch that its group breaks off has to get as far as it once did",
+            ANY_ORDER,
+            ORDER,
+            lambda: [(Guard, "_left_behind", lambda self, step: False)],
+            CAUSAL,
+            FAILS,
+            "group",
+            "within",
+            protection="stable-ids",
         ),
         fault(
             "journal-reached",

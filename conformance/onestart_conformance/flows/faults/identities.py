@@ -9,11 +9,12 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from onestart.flow import tasks
+from onestart.flow.identity import frontier_hash
 from onestart.flow.line import Line
 from onestart.flow.scope import Scope
 from onestart.flow.tasks import FlowTask
 from onestart_conformance.faults.fault import Fault, Patch
-from onestart_conformance.flows.drawing import CAUSAL
+from onestart_conformance.flows.drawing import CAUSAL, FAILS
 from onestart_conformance.flows.faults.promises import ANY_ORDER
 from onestart_conformance.flows.judges import IDENTITY
 from onestart_conformance.flows.outcomes import ORDER
@@ -77,10 +78,26 @@ def _hooks_leak() -> list[Patch]:
     return [(Line, "inside", lambda self, step: self)]
 
 
+def _after_the_body() -> list[Patch]:
+    def failed(self: Line, group: object, tasks: object) -> None:
+        self._move({f"failure-after-{frontier_hash(self.frontier)}"}, self.frontier)
+
+    return [(Line, "group_failed", failed)]
+
+
 def of_identities() -> list[Fault]:
     """Each makes an id depend on the order in which results arrive."""
     stable = Fault(
         "stable-ids", "every step is counted in call order", ANY_ORDER, ORDER, _counted, STABLE, (CAUSAL, "gather")
+    )
+    body = Fault(
+        "failure-after-the-body",
+        "what follows a failed group comes after whatever its body had done",
+        ANY_ORDER,
+        ORDER,
+        _after_the_body,
+        STABLE,
+        (CAUSAL, "within", FAILS, "llm"),
     )
     others = (
         (
@@ -96,6 +113,7 @@ def of_identities() -> list[Fault]:
     )
     return [
         stable,
+        body,
         *(
             Fault(name, statement, ANY_ORDER, IDENTITY, patches, STABLE, (CAUSAL, *uses))
             for name, statement, patches, uses in others
