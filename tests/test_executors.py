@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import fcntl
+import gc
 import os
 import signal
 import subprocess
@@ -463,6 +464,25 @@ def test_a_function_ends_on_record_with_its_loop(tmp_path: Path) -> None:
     executor = CallableExecutor(tmp_path, FUNCTIONS)
     asyncio.run(executor.start(Order("key", "task", 1, "hangs")))
     assert Launches(tmp_path).outcome("key") == -15
+
+
+def test_who_is_to_be_told_of_an_end_is_not_called_when_the_loop_ends_before(tmp_path: Path) -> None:
+    """And nothing is left behind that nobody has awaited, of which Python would complain."""
+    called: list[str] = []
+
+    async def on_end(key: str) -> None:
+        called.append(key)
+
+    async def main() -> None:
+        executor = CallableExecutor(tmp_path, FUNCTIONS)
+        executor.on_end = on_end
+        executor._tell_end("key", None)
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()  # as a loop does that ends
+
+    asyncio.run(main())
+    gc.collect()
+    assert called == []
 
 
 def test_a_start_of_a_function_goes_on_when_nobody_waits_for_it(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from onestart.records import STORES, Approval
+from onestart_conformance.stores.killing import kill_all
+from postgres_server import RealServer
 from postgres_worker import KEYS
 from stores import PostgresStore
 
@@ -96,3 +98,14 @@ def test_a_process_that_stood_still_writes_nothing(kept: PostgresStore) -> None:
         os.kill(sleeper.process.pid, signal.SIGCONT)
         assert sleeper.said().startswith("the connection was lost")
     assert [key for (key,) in kept.ask('SELECT "key" FROM "approvals"')] == ["early"]
+
+
+def test_workers_may_be_killed_anywhere_and_so_may_their_backends(postgres: RealServer) -> None:
+    """At most one effect for each key, and every accepted command comes to its end; the schema is gone afterwards."""
+    before = postgres.ask("SELECT nspname FROM pg_namespace")
+    kills = kill_all("postgres", 30, seed=0, report=lambda text, share: None, conninfo=postgres.conninfo)
+    assert kills.breaches == ()
+    assert kills.kills >= 30
+    assert kills.backends > 0
+    assert kills.ended == kills.commands >= kills.starts
+    assert postgres.ask("SELECT nspname FROM pg_namespace") == before

@@ -146,9 +146,7 @@ def _order(chance: random.Random) -> Order:
 WHATS = ("index", "start", "end", "done")
 
 
-def _stop(
-    chance: random.Random, program: Program, share: float, stalling: float, *, late: bool = False
-) -> Stop | None:
+def _stop(chance: random.Random, program: Program, share: float, stalling: float, *, late: bool = False) -> Stop | None:
     """late: rather at the last call, when what fails has failed."""
     calls = list(program.calls())
     chosen, what = chance.choice(calls).call, chance.choice(WHATS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import random
 import signal
@@ -233,6 +234,7 @@ async def conclude(site: Site, most: int) -> dict[str, Any]:
 
 def main() -> None:
     ledger, folder, kills, seed = sys.argv[1:]
+    logging.getLogger("psycopg").setLevel(logging.CRITICAL)  # it tells of every connection that is lost
     backends = _backends(os.environ[CONNINFO]) if ledger == POSTGRES else None
     site = Site(ledger, Path(folder), int(seed), backends)
     try:
