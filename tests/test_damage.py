@@ -12,6 +12,7 @@ import pytest
 import onestart_check.damage as checked
 from onestart import Chain, Outcome, Reason
 from onestart.records import STORES
+from onestart_conformance.commands.ledgers import LEDGERS
 from onestart_conformance.damage import grammar
 from onestart_conformance.damage.campaign import EFFORTS, Effort, damage_campaign, parts, try_all
 from onestart_conformance.damage.drawn import draw_pairs
@@ -198,12 +199,12 @@ def test_a_check_takes_damage_from_standard_on(
     """Every case, what cannot be noticed, and every fault are claims of a check, and shown."""
     tiny = Effort(Scope(every=3000, pairs=2000, records=40), pairs=8)
     monkeypatch.setitem(EFFORTS, "standard", tiny)
-    monkeypatch.setattr(checked, "HERE", ("jsonl",))
     monkeypatch.setattr(checked, "parts", lambda *of: [part for part in parts(*of) if part.store in ("approvals", "")])
     monkeypatch.setattr(checked, "DAMAGE_FAULTS", {"strays-dropped": DAMAGE_FAULTS["strays-dropped"]})
     screen, pool = Screen(), AtOnce()
-    assert checked.damages("quick", 0, pool) == {}
-    damaged = checked.damage(checked.damages("standard", 0, pool), profile="standard", phase=screen.phase)
+    assert checked.damages("quick", 0, pool, LEDGERS, "") == {}
+    trying = checked.damages("standard", 0, pool, ["jsonl"], "")
+    damaged = checked.damage(trying, profile="standard", at="", phase=screen.phase)
     checked.drive_faults_of_damage(damaged, profile="standard", seed=0, phase=screen.phase, pool=pool)
     assert {claim.method for claim in damaged.claims} == {"damage", "limit", "seeded fault"}
     assert {claim.verdict for claim in damaged.claims} == {Verdict.PROVED}

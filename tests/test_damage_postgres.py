@@ -22,7 +22,7 @@ def server() -> Iterator[RealServer]:
 
 
 def test_no_oracle_objects_to_rows_edited_by_hand(server: RealServer) -> None:
-    """Some of every kind of damage; `onestart damage --ledger postgres --server URL` takes all."""
+    """Some of every kind of damage; `onestart damage --ledger postgres --at ADDRESS` takes all."""
     medium = PostgresMedium(server.conninfo)
     ledger = prepared(medium)
     tally = Tally()

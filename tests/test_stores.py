@@ -18,7 +18,7 @@ from onestart_conformance.stores.machines import MACHINES
 from onestart_conformance.stores.medium import Medium, State, Trouble, TroubleError
 from onestart_conformance.stores.plays import PLAYS, play_named
 from onestart_conformance.stores.probes import PROBES
-from onestart_conformance.stores.suite import GROUPS, JUDGED, LIMITS, PLANS, Table, run
+from onestart_conformance.stores.suite import GROUPS, JUDGED, LIMITS, PLANS, Table, parts, try_part
 from onestart_conformance.stores.survivals import Effort, survivals
 from onestart_model.chain.axioms import AXIOMS
 from postgres_server import RealServer
@@ -93,11 +93,17 @@ def test_each_axiom_is_tested() -> None:
     assert {axiom for _, axiom in LIMITS} <= set(JUDGED)
 
 
+def everything(ledger: str, plan: str, at: str = "") -> Table:
+    table = Table()
+    for part in parts(ledger, PLANS[plan], seed=0, at=at):
+        table.add(try_part(part))
+    return table
+
+
 @pytest.mark.parametrize("ledger", ["memory", "jsonl", "sqlite"])
 def test_a_ledger_keeps_the_axioms(ledger: str) -> None:
     """Every crash, failed operation and power failure of a play, as far as the quick profile goes."""
-    table = Table()
-    run(ledger, PLANS["quick"], seed=0, report=silent, table=table)
+    table = everything(ledger, "quick")
     assert table.refuted == []
     if ledger in MACHINES:
         plays = [play.name for play in PLAYS for _ in range(2)]
@@ -107,11 +113,7 @@ def test_a_ledger_keeps_the_axioms(ledger: str) -> None:
 
 def test_a_ledger_in_postgresql_keeps_the_axioms(postgres: RealServer) -> None:
     """Those that can be put to it from outside, on a real server."""
-    from onestart_conformance.stores.postgres_place import PostgresPlace
-
-    table, server = Table(), postgres.conninfo
-
-    run("postgres", PLANS["glance"], seed=0, report=silent, table=table, make=lambda _: PostgresPlace(server))
+    table = everything("postgres", "glance", postgres.conninfo)
     assert table.refuted == []
     assert {tested.axiom for tested in table.tested.values()} == {probe.axiom for probe in PROBES}
 

@@ -11,8 +11,9 @@ import click
 from onestart_check.damage import Damaged, damage, damages, drive_faults_of_damage, show_damaged
 from onestart_check.driven import Driven, drive, drive_without, walks
 from onestart_check.flows import FlowsDriven, drive_faults_of_flows, drive_flows, flow_walks, show_flows
-from onestart_check.stores import LEDGERS, claims_of, collect, store_tests
-from onestart_check.summary import show_driven
+from onestart_check.stores import collect, store_tests
+from onestart_check.summary import show_driven, show_tried
+from onestart_conformance.commands.ledgers import LEFT_OUT, chosen_ledgers, ledger_options
 from onestart_conformance.commands.stores import show_axioms
 from onestart_conformance.hunts import any_fault
 from onestart_conformance.stories import Retold
@@ -44,6 +45,7 @@ KNOWN = ", ".join(entry.model.name for entry in CATALOG)
     show_default=True,
     help="Which standard instances are searched.",
 )
+@ledger_options()
 @proof_options
 @save_option
 @json_option
@@ -52,6 +54,8 @@ def check(
     ctx: click.Context,
     models: tuple[str, ...],
     profile: str,
+    ledger: str,
+    at: str,
     seed: int,
     resources: int,
     save: Path | None,
@@ -63,6 +67,7 @@ def check(
     for from standard on.
     """
     entries = [chosen_entry(name) for name in dict.fromkeys(models or DEFAULT)]
+    ledgers = chosen_ledgers(ledger, at)
     screen = Screen(quiet=as_json)
     keep_freed_memory()
     options = chosen_options(seed, resources)
@@ -70,15 +75,15 @@ def check(
         chain, flows = (any(entry.model is model for entry in entries) for model in (CHAIN, FLOWS))
         walking = walks(profile, pool) if chain else {}
         flows_walking = flow_walks(profile, pool) if flows else {}
-        storing = store_tests(profile, seed, pool) if chain else {}
+        storing = store_tests(profile, seed, pool, ledgers, at) if chain else {}
         pending = [removals(entry, options=options, pool=pool) for entry in entries]
-        trying = damages(profile, seed, pool) if chain else {}
+        trying = damages(profile, seed, pool, ledgers, at) if chain else {}
         evidences = [gather(entry, profile=profile, options=options, phase=screen.phase) for entry in entries]
         driven: dict[str, Driven | FlowsDriven] = {}
         damaged = Damaged()
         if chain:
             driven[CHAIN.name] = drive(walking, profile=profile, seed=seed, phase=screen.phase)
-            damaged = damage(trying, profile=profile, phase=screen.phase)
+            damaged = damage(trying, profile=profile, at=at, phase=screen.phase)
         if flows:
             driven[FLOWS.name] = drive_flows(flows_walking, profile=profile, seed=seed, phase=screen.phase)
         for evidence, variants in zip(evidences, pending, strict=True):
@@ -90,9 +95,9 @@ def check(
                 library.claims += damaged.claims
             elif isinstance(library, FlowsDriven):
                 drive_faults_of_flows(library, profile=profile, seed=seed, phase=screen.phase, pool=pool)
-        table = collect(storing, seed, screen.phase)
+        stored = collect(storing, profile=profile, seed=seed, at=at, phase=screen.phase)
     if chain:
-        driven[CHAIN.name].claims += claims_of(table)
+        driven[CHAIN.name].claims += stored.claims
     claims = [claim for evidence in evidences for claim in evidence.claims]
     claims += [claim for one in driven.values() for claim in one.claims]
     stories = [v.story for evidence in evidences for v in evidence.variants if v.story is not None]
@@ -102,8 +107,12 @@ def check(
     for evidence in evidences:
         _show(screen, evidence, driven.get(evidence.entry.model.name))
     if chain:
-        show_axioms(screen, LEDGERS, table)
+        show_axioms(screen, tuple(storing), stored.table)
     show_damaged(screen, damaged)
+    if chain:
+        show_tried(screen, ledgers, damaged, stored)
+        if ledger == "all" and not at:
+            screen.line(f"[dim]{LEFT_OUT}[/dim]")
     _close(screen, evidences, driven, written, seed)
     if as_json:
         documents = [_document(e, _claims(e, driven)) for e in evidences]

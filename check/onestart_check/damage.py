@@ -10,7 +10,7 @@ from attrs import define, field
 from onestart_check.driven import hunt_claim, hunted
 from onestart_conformance.commands.damage import show_damage, show_limits
 from onestart_conformance.commands.faults import show_hunts
-from onestart_conformance.damage.campaign import HERE, effort_of, medium_of, parts, try_part
+from onestart_conformance.damage.campaign import effort_of, medium_of, parts, try_part
 from onestart_conformance.damage.limits import LIMITS, Limit, Shown
 from onestart_conformance.damage.systematic import Tally
 from onestart_conformance.faults.damage import DAMAGE_FAULTS
@@ -35,14 +35,14 @@ class Damaged:
     claims: list[Claim] = field(factory=list)
 
 
-def damages(profile: str, seed: int, pool: Executor) -> Trying:
-    """The damage of a profile, under way in the pool."""
+def damages(profile: str, seed: int, pool: Executor, ledgers: Sequence[str], at: str) -> Trying:
+    """The damage of a profile, under way in the pool. at: where PostgreSQL is."""
     if profile == "quick":
         return {}
-    return {ledger: [pool.submit(try_part, part) for part in parts(ledger, profile, seed)] for ledger in HERE}
+    return {ledger: [pool.submit(try_part, part) for part in parts(ledger, profile, seed, at)] for ledger in ledgers}
 
 
-def damage(trying: Trying, *, profile: str, phase: Phase) -> Damaged:
+def damage(trying: Trying, *, profile: str, at: str, phase: Phase) -> Damaged:
     """What came of it. trying: the parts under way."""
     damaged = Damaged()
     for ledger, futures in trying.items():
@@ -51,7 +51,7 @@ def damage(trying: Trying, *, profile: str, phase: Phase) -> Damaged:
             for number, future in enumerate(futures, 1):
                 tally.include(future.result())
                 tell(f"{tally.tried:,} damages", number / len(futures))
-        shown = damaged.shown[ledger] = [(limit, limit.play(medium_of(ledger))) for limit in LIMITS.values()]
+        shown = damaged.shown[ledger] = [(limit, limit.play(medium_of(ledger, at))) for limit in LIMITS.values()]
         every = effort_of(ledger, profile).scope.every
         scope = f"the ledger {ledger}, {'every byte' if every == 1 else f'one byte of {every}'}"
         detail = str(tally.objected[0][1]) if tally.objected else f"{tally.tried:,} damages"

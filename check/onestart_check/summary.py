@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+
 from rich.markup import escape
 
+from onestart_check.damage import Damaged
 from onestart_check.driven import Driven
+from onestart_check.stores import Stored
 from onestart_conformance.commands.faults import show_hunts
 from onestart_conformance.coverage import Coverage
+from onestart_conformance.damage.systematic import Tally
+from onestart_conformance.stores.killing import Kills
 from onestart_report.screen import Screen, colored
 from onestart_report.verdict import Verdict
+
+TRIED = {
+    "points": "crashes and losses",
+    "failed": "operations that failed",
+    "images": "images judged",
+    "kills": "processes killed",
+    "backends": "backends ended",
+    "starts": "effects of those processes",
+    "tried": "damages",
+    "second": "second starts",
+}
 
 
 def show_driven(screen: Screen, driven: Driven) -> None:
@@ -35,6 +52,37 @@ def show_driven(screen: Screen, driven: Driven) -> None:
     if driven.hunts:
         show_hunts(screen, driven.hunts, systematic=any(hunt.moves for hunt in driven.hunts))
         screen.line()
+
+
+def show_tried(screen: Screen, ledgers: Sequence[str], damaged: Damaged, stored: Stored) -> None:
+    """A row for each kind of ledger: what was done to it, and how often a key was started twice."""
+    screen.table("Faults and damage tried", ("", *ledgers), list(_tried(ledgers, damaged, stored)))
+
+
+def _tried(ledgers: Sequence[str], damaged: Damaged, stored: Stored) -> Iterator[tuple[str, ...]]:
+    explored = {name: [one for one in stored.table.explored if one.machine == name] for name in ledgers}
+    for what in ("points", "failed", "images"):
+        yield TRIED[what], *(_sum(getattr(one, what) for one in explored[name]) for name in ledgers)
+    for what in ("kills", "backends", "starts"):
+        counts = (getattr(stored.killed.get(name), what, 0) for name in ledgers)
+        yield TRIED[what], *(_sum([count]) for count in counts)
+    tallies = [damaged.tallies.get(name) for name in ledgers]
+    yield TRIED["tried"], *(_sum([tally.tried]) if tally else "" for tally in tallies)
+    yield TRIED["second"], *(_seconds(damaged.tallies.get(name), stored.killed.get(name)) for name in ledgers)
+
+
+def _sum(numbers: Iterable[int]) -> str:
+    total = sum(numbers)
+    return f"{total:,}" if total else ""
+
+
+def _seconds(tally: Tally | None, kills: Kills | None) -> str:
+    """Second starts of a key, where starts were counted."""
+    if tally is None and kills is None:
+        return ""
+    second = sum(count.starts for count in tally.counts.values()) if tally is not None else 0
+    second += sum("was started" in breach for breach in kills.breaches) if kills is not None else 0
+    return colored(Verdict.REFUTED, f"{second:,}") if second else "0"
 
 
 def _cells(name: str, scope: str, coverage: Coverage) -> tuple[str, ...]:

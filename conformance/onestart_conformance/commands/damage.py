@@ -11,7 +11,8 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from onestart_conformance.damage.campaign import HERE, LEDGERS, Part, medium_of, parts, try_all
+from onestart_conformance.commands.ledgers import LEFT_OUT, chosen_ledgers, ledger_options
+from onestart_conformance.damage.campaign import Part, medium_of, parts, try_all
 from onestart_conformance.damage.limits import LIMITS, Limit, Shown
 from onestart_conformance.damage.oracles import ORACLES
 from onestart_conformance.damage.policy import page, policy
@@ -30,11 +31,8 @@ NEXT = "next:  onestart faults --list   or   onestart ledger verify PATH"
 
 
 @click.command(cls=ModelCommand)
-@click.option(
-    "--ledger", "chosen", type=click.Choice([*LEDGERS, "all"]), default="all", show_default=True, help="Which kind."
-)
+@ledger_options()
 @click.option("--profile", type=click.Choice(PROFILES), default="quick", show_default=True, help="How much of it.")
-@click.option("--server", default="", help="Where PostgreSQL is; a schema is made there, and dropped.")
 @click.option("--seed", default=SEED, show_default=True, help="Of the pairs; the same seed gives the same ones.")
 @click.option("--jobs", default=2, show_default=True, type=click.IntRange(1, 64), help="Processes at work.")
 @click.option(
@@ -46,7 +44,7 @@ NEXT = "next:  onestart faults --list   or   onestart ledger verify PATH"
 @json_option
 @click.pass_context
 def damage(
-    ctx: click.Context, chosen: str, profile: str, server: str, seed: int, jobs: int, table: Path | None, as_json: bool
+    ctx: click.Context, ledger: str, at: str, profile: str, seed: int, jobs: int, table: Path | None, as_json: bool
 ) -> None:
     """Damage each record of each store in every way there is, and see what the library makes of it.
 
@@ -60,16 +58,15 @@ def damage(
         _write(table)
         screen.line(f"wrote {escape(str(table))}")
         return
-    tallies = {ledger: _tried(screen, parts(ledger, profile, seed, server), jobs) for ledger in _chosen(chosen, server)}
-    shown = {
-        ledger: [(limit, limit.play(medium_of(ledger, server))) for limit in LIMITS.values()] for ledger in tallies
-    }
+    chosen = chosen_ledgers(ledger, at)
+    tallies = {name: _tried(screen, parts(name, profile, seed, at), jobs) for name in chosen}
+    shown = {name: [(limit, limit.play(medium_of(name, at))) for limit in LIMITS.values()] for name in chosen}
     fine = True
-    for ledger, tally in tallies.items():
-        show_damage(screen, ledger, tally)
-        show_limits(screen, ledger, shown[ledger])
-        fine &= not tally.oracles and all(limit.shown_by(one) for limit, one in shown[ledger])
-    screen.line(f"seed {seed}, {profile}{'' if server else '; postgres is left out without --server'}")
+    for name, tally in tallies.items():
+        show_damage(screen, name, tally)
+        show_limits(screen, name, shown[name])
+        fine &= not tally.oracles and all(limit.shown_by(one) for limit, one in shown[name])
+    screen.line(f"seed {seed}, {profile}{'' if at or ledger != 'all' else f'; {LEFT_OUT}'}")
     screen.line(NEXT)
     if as_json:
         screen.raw(json.dumps({"fine": fine, "ledgers": {n: _document(t) for n, t in tallies.items()}}, indent=1))
@@ -81,12 +78,6 @@ def _write(path: Path) -> None:
         path.write_text("\n".join(page(policy())) + "\n", encoding="utf-8")
     except OSError as error:
         raise RuleError(f"{path} cannot be written: {error.strerror}") from None
-
-
-def _chosen(name: str, server: str) -> tuple[str, ...]:
-    if name == "postgres" and not server:
-        raise RuleError("PostgreSQL needs --server, such as --server postgresql://localhost/test")
-    return (LEDGERS if server else HERE) if name == "all" else (name,)
 
 
 def _tried(screen: Screen, every: list[Part], jobs: int) -> Tally:

@@ -4,35 +4,49 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from contextlib import nullcontext
 from typing import Any
 
 import click
 from rich.markup import escape
 
+from onestart_conformance.commands.ledgers import chosen_ledgers, ledger_options
 from onestart_conformance.standard import SEED
 from onestart_conformance.stores.killing import POSTGRES, Kills, kill_all
-from onestart_conformance.stores.suite import HOLDS, LIMITS, NOT_APPLICABLE, PLANS, REFUTED, ROWS, Make, Table, run
+from onestart_conformance.stores.suite import (
+    HOLDS,
+    LIMITS,
+    NOT_APPLICABLE,
+    PLANS,
+    REFUTED,
+    ROWS,
+    Part,
+    Table,
+    parts,
+    try_part,
+)
 from onestart_model.catalog import PROFILES
 from onestart_report.options import ModelCommand, json_option
+from onestart_report.pool import JOBS, processes
 from onestart_report.screen import Screen, colored
 from onestart_report.verdict import Verdict
 
-LEDGERS = ("memory", "jsonl", "sqlite")
-KILLED = ("jsonl", "sqlite")
+MEMORY = "memory"
 KILLS = {"quick": 0, "standard": 100, "deep": 2000}
 
 
 @click.command(cls=ModelCommand)
-@click.option("--ledger", type=click.Choice([*LEDGERS, "all"]), default="all", show_default=True, help="Which kind.")
+@ledger_options(MEMORY)
 @click.option("--profile", type=click.Choice(PROFILES), default="quick", show_default=True, help="How much is tried.")
-@click.option("--at", metavar="ADDRESS", help="Probe a ledger in this PostgreSQL database too, in schemas of its own.")
 @click.option("--kills", type=click.IntRange(0), help="How many processes are killed. [0, 100 or 2000 by profile]")
+@click.option("--jobs", default=JOBS, show_default=True, type=click.IntRange(1, 64), help="Processes at work.")
 @click.option("--seed", default=SEED, show_default=True, help="The same seed gives the same crashes.")
 @json_option
 @click.pass_context
 def stores(
-    ctx: click.Context, ledger: str, profile: str, at: str | None, kills: int | None, seed: int, as_json: bool
+    ctx: click.Context, ledger: str, at: str, profile: str, kills: int | None, jobs: int, seed: int, as_json: bool
 ) -> None:
     """Put the axioms about stores to each ledger: one at a time, crashes at every operation, operations that fail,
     power failures that keep any part, and processes that are killed.
@@ -40,22 +54,16 @@ def stores(
     Exit code 1 if an axiom does not hold.
     """
     screen = Screen(quiet=as_json)
-    chosen = LEDGERS if ledger == "all" else (ledger,)
+    chosen = chosen_ledgers(ledger, at, MEMORY)
     start, table, killed = time.perf_counter(), Table(), dict[str, Kills]()
     wanted = KILLS[profile] if kills is None else kills
-    for name in chosen:
-        with screen.phase(f"{name}, {profile}, seed {seed}") as tell:
-            run(name, PLANS[profile], seed=seed, report=tell, table=table)
-        if wanted and name in KILLED:
-            with screen.phase(f"{name}, {wanted:,} kills") as tell:
-                killed[name] = kill_all(name, wanted, seed=seed, report=tell)
-    if at is not None:
-        chosen = (*chosen, POSTGRES)
-        with screen.phase(f"{POSTGRES}, {profile}, seed {seed}") as tell:
-            run(POSTGRES, PLANS[profile], seed=seed, report=tell, table=table, make=_postgres(at))
-        if wanted:
-            with screen.phase(f"{POSTGRES}, {wanted:,} kills") as tell:
-                killed[POSTGRES] = kill_all(POSTGRES, wanted, seed=seed, report=tell, conninfo=at)
+    with nullcontext() if jobs == 1 else processes(jobs) as pool:
+        for name in chosen:
+            with screen.phase(f"{name}, {profile}, seed {seed}") as tell:
+                table.add(_tried(parts(name, PLANS[profile], seed=seed, at=at), pool, tell))
+            if wanted and name != MEMORY:
+                with screen.phase(f"{name}, {wanted:,} kills") as tell:
+                    killed[name] = kill_all(name, wanted, seed=seed, report=tell, conninfo=at)
     show_axioms(screen, chosen, table)
     _show_crashes(screen, chosen, table)
     _show_kills(screen, killed)
@@ -67,10 +75,13 @@ def stores(
     ctx.exit(1 if bad else 0)
 
 
-def _postgres(address: str) -> Make:
-    from onestart_conformance.stores.postgres_place import PostgresPlace  # needs a driver that is an extra
-
-    return lambda folder: PostgresPlace(address)
+def _tried(every: list[Part], pool: Executor | None, tell: Callable[[str, float], None]) -> Table:
+    table = Table()
+    tables = map(try_part, every) if pool is None else pool.map(try_part, every)
+    for number, (part, done) in enumerate(zip(every, tables, strict=True), 1):
+        table.add(done)
+        tell(part.name, number / len(every))
+    return table
 
 
 def _time(start: float) -> str:

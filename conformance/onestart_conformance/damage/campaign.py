@@ -45,8 +45,6 @@ ROWS: Mapping[str, Effort] = {  # a database takes several times as long
     "deep": Effort(Scope(1, 1, 1), 4_000),
 }
 FILE = "(file)"
-LEDGERS = (LINES, "sqlite", "postgres")
-HERE = (LINES, "sqlite")  # that need no server
 
 
 def medium_of(ledger: str, server: str = "") -> Medium:

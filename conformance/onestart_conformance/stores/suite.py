@@ -12,6 +12,7 @@ from attrs import define, field, frozen
 
 from onestart_conformance.stores.crashes import Explored, Failing, Scene, crashes, failures, scene
 from onestart_conformance.stores.judging import AGREED, LIVE, ONE_START, UNDAMAGED, Breach
+from onestart_conformance.stores.killing import POSTGRES
 from onestart_conformance.stores.machines import MACHINES
 from onestart_conformance.stores.pairs import pairs
 from onestart_conformance.stores.places import PLACES, Place
@@ -100,7 +101,7 @@ PLANS: Mapping[str, Plan] = {
 
 @define
 class Tested:
-    """An axiom on a ledger. runs: experiments, or images after a crash. breach: the first one, with where.
+    """An axiom on a ledger. runs: experiments, or images after a crash. breach: the first one that was added.
 
     known: breaches within a known limit.
     """
@@ -125,6 +126,13 @@ class Tested:
         self.breaches += len(breaches)
         self.breach = self.breach or next(iter(breaches), "")
 
+    def include(self, other: Tested) -> None:
+        """What came of the same axiom elsewhere."""
+        self.runs += other.runs
+        self.breaches += other.breaches
+        self.known += other.known
+        self.breach = self.breach or other.breach
+
 
 @define
 class Table:
@@ -134,8 +142,9 @@ class Table:
     explored: list[Explored] = field(factory=list)
 
     def add(self, other: Table) -> None:
-        """Take in what came of another kind of ledger."""
-        self.tested |= other.tested
+        """Take in what came of something else."""
+        for (axiom, ledger), tested in other.tested.items():
+            self.of(axiom, ledger).include(tested)
         self.explored += other.explored
 
     def of(self, axiom: str, ledger: str) -> Tested:
@@ -146,18 +155,40 @@ class Table:
         return [one for one in self.tested.values() if one.verdict == REFUTED]
 
 
-Report = Callable[[str, float], None]
-
-
 Make = Callable[[Path], Place]
 
 
-def run(ledger: str, plan: Plan, *, seed: int, report: Report, table: Table, make: Make | None = None) -> None:
-    """Everything for one kind of ledger. make: where it is kept, in a folder or elsewhere; None for the usual place."""
-    works = list(_works(ledger, plan, seed, make or PLACES[ledger]))
-    for number, (name, work) in enumerate(works, 1):
-        work(table)
-        report(name, number / len(works))
+@frozen
+class Part:
+    """One of the things that are tried of a kind of ledger. at: where PostgreSQL is."""
+
+    ledger: str
+    plan: Plan
+    name: str
+    seed: int
+    at: str = ""
+
+
+def parts(ledger: str, plan: Plan, *, seed: int, at: str = "") -> list[Part]:
+    """Everything for one kind of ledger."""
+    return [Part(ledger, plan, name, seed, at) for name, _ in _works(ledger, plan, seed, place_of(ledger, at))]
+
+
+def try_part(part: Part) -> Table:
+    """Try it, in whatever process."""
+    table = Table()
+    works = dict(_works(part.ledger, part.plan, part.seed, place_of(part.ledger, part.at)))
+    works[part.name](table)
+    return table
+
+
+def place_of(ledger: str, at: str = "") -> Make:
+    """Where a kind of ledger is kept, in a folder or elsewhere."""
+    if ledger == POSTGRES:
+        from onestart_conformance.stores.postgres_place import PostgresPlace  # needs a driver that is an extra
+
+        return lambda folder: PostgresPlace(at)
+    return PLACES[ledger]
 
 
 def _works(ledger: str, plan: Plan, seed: int, make: Make) -> Iterator[tuple[str, Callable[[Table], None]]]:
