@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from onestart.group_commit import MOST
 from onestart.health import Health, Reading
 from onestart.jsonl import Files, JsonlLedger, LocalFiles
+from onestart.jsonl.ledger import MARK
 from onestart.jsonl.verify import verify
 from onestart.lines import decode, encode
 from onestart.ports import LedgerUnavailableError, NotALedgerError, View
@@ -937,6 +938,15 @@ def test_a_marker_that_was_cut_off_is_finished() -> None:
         assert disk.files["/l/ledger.json"] == mark
         assert "/l/ledger.json" in disk.named
         assert look(ledger_on(disk), lambda view: view.order) == 1
+
+
+def test_what_there_is_of_a_marker_is_durable_before_it_is_finished() -> None:
+    """Else a disk could keep the rest and lose the beginning, and the ledger could never be opened again."""
+    disk = Disk()
+    disk.put("/l/ledger.json", MARK[:10])
+    put(ledger_on(disk), receipt("k0"))
+    of_marker = [what for what, path in disk.calls if path == "/l/ledger.json" and what in ("append", "sync")]
+    assert of_marker[:3] == ["sync", "append", "sync"]
 
 
 @pytest.mark.parametrize("name", ["receipts.jsonl", "lock"])

@@ -52,7 +52,6 @@ LIMITS: Mapping[tuple[str, str], Limit] = {
         "that read as damaged",
     ),
     ("jsonl", LIVE): Limit(GROUPS, "what such a record is of is held until an operator has looked"),
-    ("sqlite", LIVE): Limit(("flow",), "a step that cannot reach the ledger when it begins is recorded as failed"),
 }
 
 

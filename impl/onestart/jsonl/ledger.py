@@ -118,10 +118,11 @@ class JsonlLedger:
         files = self._files
         if found is None:
             files.write_new(self._marker, MARK)
-        elif len(found) < len(MARK) and MARK.startswith(found):
-            files.append(self._marker, MARK[len(found) :])
         else:
             files.write_again(self._marker, 0, len(found))
+            if found != MARK and MARK.startswith(found):
+                files.sync(self._marker)  # else the disk could keep the rest, and lose what is before it
+                files.append(self._marker, MARK[len(found) :])
         files.sync(self._marker)
         files.sync_folder(self._path)
         files.sync_folder(os.path.dirname(self._path.rstrip("/")) or ("/" if self._path.startswith("/") else "."))
