@@ -78,7 +78,7 @@ def test_a_check_puts_the_axioms_to_postgresql_and_kills(
     assert {claim.verdict for claim in claims} == {Verdict.PROVED}
     assert {claim.scope for claim in claims} == {"the memory ledger", "the postgres ledger"}
     assert stored.killed["postgres"].kills >= 8
-    show_tried(Screen(), ["postgres"], Damaged(), stored)
+    show_tried(Screen(), ["postgres"], None, Damaged(), stored)
     shown = capsys.readouterr().out
     assert "processes killed" in shown
     assert f"{stored.killed['postgres'].kills:,}" in shown
@@ -90,6 +90,6 @@ def test_a_second_start_is_refuted_wherever_it_was_seen(capsys: pytest.CaptureFi
     damaged = Damaged(tallies={"sqlite": Tally({("receipts", "zeroed"): Count(tried=3, starts=2)})})
     (claim,) = stored.claims
     assert (claim.verdict, claim.detail) == (Verdict.REFUTED, "k1 was started 2 times")
-    show_tried(Screen(), ["jsonl", "sqlite"], damaged, stored)
+    show_tried(Screen(), ["jsonl", "sqlite"], None, damaged, stored)
     (row,) = (line for line in capsys.readouterr().out.splitlines() if "second starts" in line)
     assert row.split()[-2:] == ["1", "2"]

@@ -106,11 +106,11 @@ def test_a_dead_process_changes_nothing_any_more() -> None:
     submit = Move("call", (0, "submit", "key1", 0))
     for move in (submit, *(opened(LEDGER if n != 1 else RULE) for n in range(5))):
         assert take(world, move), move
-    before = world.disk.snapshot()
+    before = world.storage.snapshot()
     told = len(world.events)
     assert take(world, Move("die", (0,)))
     world.end()
-    assert world.disk.snapshot() == before
+    assert world.storage.snapshot() == before
     assert len(world.events) == told
     assert world.engine.starts == {}
 

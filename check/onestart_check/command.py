@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from onestart_check.damage import Damaged, damage, damages, drive_faults_of_damage, show_damaged
-from onestart_check.driven import Driven, drive, drive_without, walks
+from onestart_check.driven import Driven, drive, drive_without, overs, walks
 from onestart_check.flows import FlowsDriven, drive_faults_of_flows, drive_flows, flow_walks, show_flows
 from onestart_check.stores import collect, store_tests
 from onestart_check.summary import show_driven, show_tried
@@ -74,6 +74,7 @@ def check(
     with processes() as pool:
         chain, flows = (any(entry.model is model for entry in entries) for model in (CHAIN, FLOWS))
         walking = walks(profile, pool) if chain else {}
+        over = overs(profile, seed, pool, ledgers) if chain else {}
         flows_walking = flow_walks(profile, pool) if flows else {}
         storing = store_tests(profile, seed, pool, ledgers, at) if chain else {}
         pending = [removals(entry, options=options, pool=pool) for entry in entries]
@@ -82,7 +83,7 @@ def check(
         driven: dict[str, Driven | FlowsDriven] = {}
         damaged = Damaged()
         if chain:
-            driven[CHAIN.name] = drive(walking, profile=profile, seed=seed, phase=screen.phase)
+            driven[CHAIN.name] = drive(walking, over, profile=profile, seed=seed, phase=screen.phase)
             damaged = damage(trying, profile=profile, at=at, phase=screen.phase)
         if flows:
             driven[FLOWS.name] = drive_flows(flows_walking, profile=profile, seed=seed, phase=screen.phase)
@@ -110,7 +111,7 @@ def check(
         show_axioms(screen, tuple(storing), stored.table)
     show_damaged(screen, damaged)
     if chain:
-        show_tried(screen, ledgers, damaged, stored)
+        show_tried(screen, ledgers, driven.get(CHAIN.name), damaged, stored)
         if ledger == "all" and not at:
             screen.line(f"[dim]{LEFT_OUT}[/dim]")
     _close(screen, evidences, driven, written, seed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 
 from attrs import define, field, frozen
@@ -15,6 +15,7 @@ from onestart_conformance.rules import Rules
 from onestart_conformance.scenarios import run_all
 from onestart_conformance.scenarios.row import Row
 from onestart_conformance.standard import BOUNDS, Bound, bound_named, chain
+from onestart_conformance.storage import JSONL, STORAGES
 from onestart_conformance.stories import Retold, retell, story
 from onestart_conformance.walks import Walked, walked
 from onestart_model.catalog import PROFILES
@@ -41,14 +42,32 @@ EFFORTS: Mapping[str, Effort] = {
 }
 
 
+OVER = {"quick": 20, "standard": 150, "deep": 3_000}  # random runs over each further kind of ledger
+
+
+@frozen
+class Over:
+    """A random drive over another kind of ledger. steps: of the implementation. story: if a judge objects, and what."""
+
+    ledger: str
+    runs: int
+    steps: int
+    objection: str = ""
+    story: Counterexample | None = None
+
+
 @define
 class Driven:
-    """What has been driven so far. walks: of the bounded worlds. followed: the variants' traces, on the library."""
+    """What has been driven so far. walks: of the bounded worlds. over: further kinds of ledgers, by name.
+
+    followed: the variants' traces, on the library.
+    """
 
     rows: list[Row] = field(factory=list)
     random: Campaign | None = None
     coverage: Coverage | None = None
     walks: list[tuple[Bound, Walked]] = field(factory=list)
+    over: dict[str, Over] = field(factory=dict)
     followed: dict[str, Retold] = field(factory=dict)
     hunts: list[Hunt] = field(factory=list)
     claims: list[Claim] = field(factory=list)
@@ -62,8 +81,27 @@ def walks(profile: str, pool: Executor) -> dict[str, Future[Walked]]:
     return {bound.name: pool.submit(walked, bound.name, effort.moves) for bound in bounds}
 
 
-def drive(walking: Mapping[str, Future[Walked]], *, profile: str, seed: int, phase: Phase) -> Driven:
-    """Published rows and drives. The same seed gives the same runs. walking: the systematic drives."""
+def overs(profile: str, seed: int, pool: Executor, ledgers: Sequence[str]) -> dict[str, Future[Over]]:
+    """Random drives over the other kinds of ledgers that a world can be built on, under way in the pool."""
+    others = [ledger for ledger in STORAGES if ledger in ledgers and ledger != JSONL]
+    return {ledger: pool.submit(_over, ledger, OVER[profile], seed) for ledger in others}
+
+
+def _over(ledger: str, examples: int, seed: int) -> Over:
+    done = campaign(Rules(chain()), number=seed, examples=examples, ledger=ledger)
+    found = None if done.run is None else story(done)
+    return Over(ledger, done.tally.examples, done.tally.gates, str(done.objection or ""), found)
+
+
+def drive(
+    walking: Mapping[str, Future[Walked]],
+    over: Mapping[str, Future[Over]],
+    *,
+    profile: str,
+    seed: int,
+    phase: Phase,
+) -> Driven:
+    """Published rows and drives. The same seed gives the same runs. walking, over: what is under way."""
     driven = Driven()
     with phase("published rows") as tell:
         driven.rows = run_all()
@@ -72,7 +110,19 @@ def drive(walking: Mapping[str, Future[Walked]], *, profile: str, seed: int, pha
     _random(driven, EFFORTS[profile].examples, seed, phase)
     for name, walk in walking.items():
         _walked(driven, bound_named(name), walk, phase)
+    for ledger, future in over.items():
+        _driven_over(driven, ledger, future, seed, phase)
     return driven
+
+
+def _driven_over(driven: Driven, ledger: str, future: Future[Over], seed: int, phase: Phase) -> None:
+    with phase(f"random drive over {ledger}, seed {seed}") as tell:
+        done = driven.over[ledger] = future.result()
+        tell(f"{done.runs:,} runs, {done.steps:,} steps of the implementation", 1.0)
+    if done.story is not None:
+        scope = f"the library over {ledger}"
+        driven.claims.append(Claim("library", "random drive", scope, Verdict.REFUTED, done.objection))
+        driven.traces.append(done.story)
 
 
 def drive_without(driven: Driven, evidence: Evidence, *, profile: str, seed: int, phase: Phase, pool: Executor) -> None:

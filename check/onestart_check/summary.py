@@ -12,11 +12,13 @@ from onestart_check.stores import Stored
 from onestart_conformance.commands.faults import show_hunts
 from onestart_conformance.coverage import Coverage
 from onestart_conformance.damage.systematic import Tally
+from onestart_conformance.storage import JSONL
 from onestart_conformance.stores.killing import Kills
 from onestart_report.screen import Screen, colored
 from onestart_report.verdict import Verdict
 
 TRIED = {
+    "steps": "steps followed on the model",
     "points": "crashes and losses",
     "failed": "operations that failed",
     "images": "images judged",
@@ -54,9 +56,17 @@ def show_driven(screen: Screen, driven: Driven) -> None:
         screen.line()
 
 
-def show_tried(screen: Screen, ledgers: Sequence[str], damaged: Damaged, stored: Stored) -> None:
-    """A row for each kind of ledger: what was done to it, and how often a key was started twice."""
-    screen.table("Faults and damage tried", ("", *ledgers), list(_tried(ledgers, damaged, stored)))
+def show_tried(screen: Screen, ledgers: Sequence[str], driven: object, damaged: Damaged, stored: Stored) -> None:
+    """A column for each kind of ledger: what was done to it, and how often a key was started twice."""
+    steps = _steps(driven) if isinstance(driven, Driven) else {}
+    followed = (TRIED["steps"], *(_sum([steps.get(name, 0)]) for name in ledgers))
+    screen.table("Faults and damage tried", ("", *ledgers), [followed, *_tried(ledgers, damaged, stored)])
+
+
+def _steps(driven: Driven) -> dict[str, int]:
+    """Steps of the library that were followed on the model, by kind of ledger."""
+    coverages = [*(walked.coverage for _, walked in driven.walks), *([driven.coverage] if driven.coverage else [])]
+    return {JSONL: sum(coverage.gates for coverage in coverages)} | {n: over.steps for n, over in driven.over.items()}
 
 
 def _tried(ledgers: Sequence[str], damaged: Damaged, stored: Stored) -> Iterator[tuple[str, ...]]:

@@ -21,7 +21,7 @@ def break_in(world: World, gate: Gate, fuse: Fuse) -> bool:
     node = world.nodes[gate.node]
     call = world.calls[gate.submission]
     strand = call.strand
-    node.files.fuse = fuse
+    node.access.fuse = fuse
     done: list[bool] = []
 
     def find_out() -> None:
@@ -34,8 +34,8 @@ def break_in(world: World, gate: Gate, fuse: Fuse) -> bool:
         node.gates.open(gate)
     finally:
         world.before_dropping = None
-        node.files.fuse = Fuse()
-    if node.files.dead:
+        node.access.fuse = Fuse()
+    if node.access.dead:
         find_out()
         world.kill(gate.node)
     else:

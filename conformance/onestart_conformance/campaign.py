@@ -15,6 +15,7 @@ from onestart_conformance.judgement import Objection
 from onestart_conformance.machine import ObjectedError, Tally, draws, drive, random_runs, swarm
 from onestart_conformance.rules import Rules
 from onestart_conformance.runs import Run, same, shrink
+from onestart_conformance.storage import JSONL
 from onestart_model.instance import Instance
 
 EXAMPLES = 2000
@@ -52,11 +53,17 @@ class Campaign:
 
 
 def campaign(
-    rules: Rules, *, fault: Fault | None = None, number: int = 0, examples: int = EXAMPLES, report: Report = nothing
+    rules: Rules,
+    *,
+    fault: Fault | None = None,
+    number: int = 0,
+    examples: int = EXAMPLES,
+    ledger: str = JSONL,
+    report: Report = nothing,
 ) -> Campaign:
     """Random runs until somebody objects as the fault demands (without a fault: at all), or all are done.
 
-    number: the seed; the same one gives the same runs.
+    number: the seed; the same one gives the same runs. ledger: where records live, see `storage`.
     """
     tally, others = Tally(), Counter[str]()
     uses = frozenset(fault.uses if fault else ())
@@ -65,7 +72,7 @@ def campaign(
     def run(chance: random.Random) -> None:
         allowed = evolve(swarm(chance, uses), careless=fault is not None and fault.careless)
         try:
-            drive(rules, draws(chance), allowed, tally)
+            drive(rules, draws(chance), allowed, tally, ledger)
             if tally.examples % 10 == 0:
                 report(tally.examples, tally.gates)
         except ObjectedError as error:
@@ -77,14 +84,14 @@ def campaign(
         try:
             run()
         except ObjectedError:
-            return Campaign(fault, number, tally, *_shortest(rules, fault, number, tally), others)
+            return Campaign(fault, number, tally, *_shortest(rules, fault, number, tally, ledger), others)
     return Campaign(fault, number, tally, None, rules.instance, others)
 
 
-def _shortest(rules: Rules, fault: Fault | None, number: int, tally: Tally) -> tuple[Run, Instance]:
+def _shortest(rules: Rules, fault: Fault | None, number: int, tally: Tally, ledger: str) -> tuple[Run, Instance]:
     """The story, shrunk; a long one is looked for again in smaller worlds with nothing in them but what it uses."""
     assert tally.objection is not None
-    best, instance = shrink(rules, tally.found, tally.objection), rules.instance
+    best, instance = shrink(rules, tally.found, tally.objection, ledger), rules.instance
     uses = frozenset(fault.uses if fault else ())
     kinds = frozenset(kind_of(move) for move in best.moves) & frozenset(SWARMED)
     for keys, processes in SMALLER:
@@ -92,23 +99,26 @@ def _shortest(rules: Rules, fault: Fault | None, number: int, tally: Tally) -> t
             break
         smaller = Rules(resized(instance, keys, processes))
         for allowed in (Allowed(kinds, calls=1), Allowed(uses, calls=1)):
-            run = _found_in(smaller, allowed, fault, number, tally.objection)
+            run = _found_in(smaller, allowed, fault, number, tally.objection, ledger)
             if run is not None and len(run.steps) < len(best.steps):
                 best, instance = run, smaller.instance
     return best, instance
 
 
-def _found_in(rules: Rules, allowed: Allowed, fault: Fault | None, number: int, wanted: Objection) -> Run | None:
+def _found_in(
+    rules: Rules, allowed: Allowed, fault: Fault | None, number: int, wanted: Objection, ledger: str
+) -> Run | None:
     careless = fault is not None and fault.careless
     chance = random.Random(number)  # noqa: S311
     best: Run | None = None
     for _ in range(AGAIN):
         tally = Tally()
         try:
-            drive(rules, draws(chance, SHORT), evolve(allowed, careless=careless, favor=chance.getrandbits(64)), tally)
+            favored = evolve(allowed, careless=careless, favor=chance.getrandbits(64))
+            drive(rules, draws(chance, SHORT), favored, tally, ledger)
         except ObjectedError as error:
             if same(error.objection, wanted) and (best is None or len(tally.found) < 2 * len(best.moves)):
-                run = shrink(rules, tally.found, error.objection)
+                run = shrink(rules, tally.found, error.objection, ledger)
                 best = run if best is None or len(run.steps) < len(best.steps) else best
                 if len(best.steps) <= LONG:
                     break

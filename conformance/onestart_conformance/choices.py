@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from attrs import frozen
 
-from onestart_conformance.damage.drives import DAMAGES, targets
+from onestart_conformance.damage.drives import targets
+from onestart_conformance.damage.lines import DAMAGES
 from onestart_conformance.gates import LEDGER, RULE, SLEEP, START, Gate
 from onestart_conformance.moves import GO, Move, name_of
 from onestart_conformance.world import World

@@ -20,6 +20,7 @@ from onestart_conformance.judgement import Objection
 from onestart_conformance.moves import Move
 from onestart_conformance.rules import Rules
 from onestart_conformance.runs import finish, step
+from onestart_conformance.storage import JSONL
 from onestart_conformance.world import World
 from onestart_model.execution import State, Step
 
@@ -96,9 +97,9 @@ def draws(chance: random.Random, most: int = MOST_STEPS) -> list[int]:
     return [chance.getrandbits(24) for _ in range(most)]
 
 
-def drive(rules: Rules, steps: Sequence[int], allowed: Allowed, tally: Tally) -> None:
+def drive(rules: Rules, steps: Sequence[int], allowed: Allowed, tally: Tally, ledger: str = JSONL) -> None:
     """One example. Raises ObjectedError if a judge objects."""
-    world = World(rules)
+    world = World(rules, ledger)
     taken: list[Move] = []
     tally.examples += 1
     choices = allowed.choices()

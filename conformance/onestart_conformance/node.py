@@ -10,14 +10,12 @@ from attrs import define, field
 
 from onestart import Chain, Command, Event
 from onestart.dispatcher import Dispatcher
-from onestart.jsonl.ledger import JsonlLedger
 from onestart.kernel import Callback
-from onestart_conformance.disk import Disk, SimulatedFiles
 from onestart_conformance.doubles import Engine, GatedClock, GatedExecutor, GatedGovernance, VirtualTime
 from onestart_conformance.gates import SUBMISSION, Gates
 from onestart_conformance.loop import StillLoop
+from onestart_conformance.storage import Access, Storage
 
-PATH = "ledger"
 LEASE = 30.0
 
 
@@ -50,7 +48,8 @@ class Node:
     name: str
     loop: StillLoop
     gates: Gates
-    files: SimulatedFiles
+    storage: Storage
+    access: Access
     chain: Chain
     callbacks: list[str] = field(factory=list)
     calls: list[Call] = field(factory=list)
@@ -62,13 +61,13 @@ class Node:
         incarnation: int,
         *,
         loop: StillLoop,
-        disk: Disk,
+        storage: Storage,
         engine: Engine,
         time: VirtualTime,
         observer: Callable[[Event], None],
     ) -> Node:
         gates = Gates(loop, index)
-        files = SimulatedFiles(disk)
+        opened = storage.open(gates)
         callbacks: list[str] = []
 
         def counted(dispatcher: Dispatcher) -> Callback:
@@ -84,7 +83,7 @@ class Node:
 
         name = f"process{index + 1}.{incarnation}"
         chain = Chain(
-            ledger=JsonlLedger(PATH, files=files, run=gates.run),
+            ledger=opened.ledger,
             executor=GatedExecutor(gates, engine, SUBMISSION.get),
             governance=GatedGovernance(gates),
             clock=GatedClock(gates, time),
@@ -93,7 +92,7 @@ class Node:
             lease_seconds=LEASE,
             callback=counted,
         )
-        return cls(index, name, loop, gates, files, chain, callbacks)
+        return cls(index, name, loop, gates, storage, opened.access, chain, callbacks)
 
     def call(self, number: int, name: str, key: str, foreign: bool, work: Coroutine[Any, Any, Any]) -> Call:
         """Start a call of the chain, up to its first gate."""
@@ -108,4 +107,4 @@ class Node:
     def die(self) -> None:
         """Nothing that this process would still do reaches the world."""
         self.gates.die()
-        self.files.dead = True
+        self.storage.left(self.access)

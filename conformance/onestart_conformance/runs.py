@@ -10,22 +10,24 @@ from onestart_conformance.judgement import CRASH, Objection
 from onestart_conformance.linearizability import check_histories
 from onestart_conformance.moves import Move, take
 from onestart_conformance.rules import Rules
+from onestart_conformance.storage import JSONL
 from onestart_conformance.world import World
 from onestart_model.execution import Step
 
 
 @frozen
 class Run:
-    """moves: those that had a meaning. steps: of the model, that followed from them. gates: how many were opened."""
+    """moves: those that had a meaning. steps: of the model, that followed from them. ledger: its kind."""
 
     moves: tuple[Move, ...]
     steps: tuple[Step, ...]
     objection: Objection | None
+    ledger: str = JSONL
 
 
-def replay(rules: Rules, moves: Iterable[Move]) -> Run:
+def replay(rules: Rules, moves: Iterable[Move], ledger: str = JSONL) -> Run:
     """Take the moves that have a meaning, up to the first objection."""
-    world = World(rules)
+    world = World(rules, ledger)
     try:
         return _replay(world, moves)
     finally:
@@ -40,7 +42,7 @@ def _replay(world: World, moves: Iterable[Move]) -> Run:
         if world.objection is not None:
             break
     finish(world)
-    return Run(tuple(taken), tuple(world.monitor.steps), world.objection)
+    return Run(tuple(taken), tuple(world.monitor.steps), world.objection, world.ledger)
 
 
 def step(world: World, move: Move) -> bool:
@@ -62,12 +64,12 @@ def finish(world: World) -> None:
         world.object_to(check_histories(world))
 
 
-def shrink(rules: Rules, moves: Sequence[Move], wanted: Objection) -> Run:
+def shrink(rules: Rules, moves: Sequence[Move], wanted: Objection, ledger: str = JSONL) -> Run:
     """The moves with as many left out as possible, while the same oracle objects for the same protection.
 
     Delta debugging (Zeller and Hildebrandt, 2002) down to single moves, repeated until nothing more can go.
     """
-    best = replay(rules, moves)
+    best = replay(rules, moves, ledger)
     if not same(best.objection, wanted):
         return best
     size = max(len(best.moves) // 2, 1)
@@ -85,7 +87,7 @@ def _without_parts(rules: Rules, best: Run, size: int, wanted: Objection) -> Run
     for start in range(len(best.moves) - 1, -1, -size):
         low = max(start - size + 1, 0)
         candidate = best.moves[:low] + best.moves[start + 1 :]
-        run = replay(rules, candidate)
+        run = replay(rules, candidate, best.ledger)
         if same(run.objection, wanted) and len(run.moves) < len(best.moves):
             return run
     return None

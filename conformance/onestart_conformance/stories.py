@@ -15,6 +15,7 @@ from onestart_conformance.judgement import Objection
 from onestart_conformance.moves import NAMES, Move
 from onestart_conformance.rules import Rules
 from onestart_conformance.runs import Run, finish, step
+from onestart_conformance.storage import JSONL, STORAGES
 from onestart_conformance.wording import in_words
 from onestart_conformance.world import World
 from onestart_model.counterexample import Counterexample, CounterexampleError
@@ -78,6 +79,7 @@ def counterexample(run: Run, instance: Instance, fault: Fault | None, source: st
         steps.append(taken)
     replay = {
         "library": "onestart",
+        "ledger": run.ledger,
         "fault": fault.name if fault else "",
         "moves": [[move.name, *move.arguments] for move in run.moves],
         "oracle": run.objection.oracle,
@@ -127,7 +129,10 @@ def _moves(trace: Counterexample) -> list[Move]:
 
 def _moved(trace: Counterexample) -> Retold:
     instance = evolve(trace.instance, without=frozenset())
-    world = World(Rules(_fixed(instance, trace)))
+    ledger = trace.replay.get("ledger", JSONL)
+    if ledger not in STORAGES:
+        raise CounterexampleError(f"it is of another kind of ledger: {ledger!r}; known: {', '.join(STORAGES)}")
+    world = World(Rules(_fixed(instance, trace)), ledger)
     told: list[Told] = []
     try:
         for move in _moves(trace):

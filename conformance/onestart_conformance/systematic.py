@@ -18,6 +18,7 @@ from onestart_conformance.judgement import Objection
 from onestart_conformance.moves import Move
 from onestart_conformance.rules import Rules
 from onestart_conformance.runs import finish, step
+from onestart_conformance.storage import JSONL
 from onestart_conformance.world import World
 from onestart_model.execution import State, Step
 
@@ -47,6 +48,7 @@ class Walk:
 
     rules: Rules
     allowed: Allowed
+    ledger: str = JSONL
     places: list[Place] = field(factory=list)
     numbers: dict[Hashable, int] = field(factory=dict)
     states: set[State] = field(factory=set)
@@ -74,6 +76,7 @@ def walk(
     most: int,
     kinds: tuple[str, ...] = KINDS,
     careless: bool = False,
+    ledger: str = JSONL,
     wanted: Callable[[Objection], bool] = lambda objection: True,
     report: Report = lambda walk: None,
 ) -> Walk:
@@ -81,7 +84,7 @@ def walk(
 
     After another objection nothing more is expected of a world; it is left, and another one begun.
     """
-    done = Walk(rules, Allowed(frozenset(kinds), calls=1, careless=careless))
+    done = Walk(rules, Allowed(frozenset(kinds), calls=1, careless=careless), ledger)
     with seldom_collecting():
         while done.taken < most and not done.complete:
             _one_world(done, most)
@@ -94,7 +97,7 @@ def walk(
 
 
 def _one_world(done: Walk, most: int) -> None:
-    world = World(done.rules)
+    world = World(done.rules, done.ledger)
     done.worlds += 1
     taken: list[Move] = []
     way: deque[tuple[Move, int]] = deque()

@@ -12,6 +12,7 @@ from onestart_conformance.judgement import Objection
 from onestart_conformance.rules import Rules
 from onestart_conformance.runs import shrink
 from onestart_conformance.standard import bound_named
+from onestart_conformance.storage import JSONL
 from onestart_conformance.stories import counterexample
 from onestart_conformance.systematic import Walk, walk
 from onestart_model.counterexample import Counterexample
@@ -29,15 +30,20 @@ class Walked:
 
 
 def walked(
-    bound: str, most: int, *, fault: Fault | None = None, report: Callable[[Walk], None] = lambda walk: None
+    bound: str,
+    most: int,
+    *,
+    fault: Fault | None = None,
+    ledger: str = JSONL,
+    report: Callable[[Walk], None] = lambda walk: None,
 ) -> Walked:
     """Walk a bound until a judge objects, every move was taken in every situation, or most moves were."""
     small = bound_named(bound)
     rules = Rules(small.instance())
     with seeded(fault):
-        done = walk(rules, most=most, kinds=small.kinds, report=report)
+        done = walk(rules, most=most, kinds=small.kinds, ledger=ledger, report=report)
         story = None
         if done.objection is not None:
-            run = shrink(rules, done.found, done.objection)
+            run = shrink(rules, done.found, done.objection, ledger)
             story = counterexample(run, rules.instance, fault, "systematic drive")
     return Walked(of_walk(done), done.taken, len(done.places), done.objection, story)

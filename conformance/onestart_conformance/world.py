@@ -12,20 +12,18 @@ from typing import Any, TypeVar
 from attrs import define, evolve, field
 
 from onestart import Answer, Command, Event
-from onestart.jsonl.ledger import JsonlLedger
 from onestart.ports import View
-from onestart_conformance.disk import Disk, SimulatedFiles
 from onestart_conformance.doubles import REVISION, Asked, Engine, VirtualTime
 from onestart_conformance.gates import SUBMISSION, Gate, ProcessDied
 from onestart_conformance.judgement import ANSWER, CALLBACK, CRASH, Objection
 from onestart_conformance.layers import compare_bytes, compare_counts, compare_records
 from onestart_conformance.loop import StillLoop
 from onestart_conformance.monitor import Monitor
-from onestart_conformance.node import PATH, Call, Node
+from onestart_conformance.node import Call, Node
 from onestart_conformance.rules import Rules
+from onestart_conformance.storage import JSONL, Storage, storage_of
 from onestart_model.execution import State
 
-R = TypeVar("R")
 T = TypeVar("T")
 
 
@@ -33,19 +31,16 @@ def _identity(key: str, foreign: bool) -> str:
     return f"{key}, {'another' if foreign else 'its own'} command"
 
 
-async def at_once(function: Callable[[], R]) -> R:
-    """How a ledger runs its work where nobody else is about."""
-    return function()
-
-
 @define(eq=False)
 class World:
     """rules: of the instance that the monitor follows. Its sizes say how many keys, tasks and processes there are.
 
-    bystanders: further processes that submit nothing. strict: the rules with every protection, where `rules` lack one.
+    ledger: where records live. bystanders: further processes that submit nothing. strict: the rules with every
+    protection, where `rules` lack one.
     """
 
     rules: Rules
+    ledger: str = JSONL
     bystanders: int = 0
     strict: Rules | None = None
     nodes: list[Node] = field(factory=list)
@@ -55,7 +50,7 @@ class World:
     entered: int = 0
     gone: list[Node] = field(factory=list)
     loop: StillLoop = field(factory=StillLoop)
-    disk: Disk = field(factory=Disk)
+    storage: Storage = field(init=False)
     time: VirtualTime = field(factory=VirtualTime)
     keys: dict[str, int] = field(factory=dict)
     tasks: dict[str, int] = field(factory=dict)
@@ -82,6 +77,7 @@ class World:
                     actor="mallory" if foreign else "alice",
                     revision=REVISION,
                 )
+        self.storage = storage_of(self.ledger)
         self.monitor = Monitor(self.rules, self.keys, self.tasks, named=self._named, strict=self.strict)
         self.engine = Engine(self._asked)
         self.nodes = [self._born(index, 1) for index in range(sizes["Process"] + self.bystanders)]
@@ -103,7 +99,7 @@ class World:
             index,
             incarnation,
             loop=self.loop,
-            disk=self.disk,
+            storage=self.storage,
             engine=self.engine,
             time=self.time,
             observer=self._observe,
@@ -153,9 +149,9 @@ class World:
         """All processes die, and what was not synced may be lost."""
         for index in range(len(self.nodes)):
             self.kill(index)
-        acknowledged = self.disk.snapshot()
-        self.disk.power_failure(random.Random(seed))  # noqa: S311
-        self.sealed = {path: data for path, data in self.disk.snapshot().items() if path in acknowledged}
+        acknowledged = self.storage.snapshot()
+        self.storage.power_failure(random.Random(seed))  # noqa: S311
+        self.sealed = {path: data for path, data in self.storage.snapshot().items() if path in acknowledged}
 
     def pass_time(self, seconds: float) -> None:
         self.time.seconds += seconds
@@ -213,10 +209,10 @@ class World:
         return of.get(fingerprint, "") if len(of) == len(self.commands) else ""
 
     def _look_at_bytes(self) -> None:
-        snapshot = self.disk.snapshot()
+        snapshot = self.storage.snapshot()
         for objection in compare_bytes(self.sealed, snapshot):
             self.object_to(objection)
-        self.sealed = snapshot
+        self.sealed = dict(snapshot)
 
     def _asked(self, asked: Asked) -> None:
         call = self.calls[asked.submission]
@@ -228,9 +224,8 @@ class World:
     def read(self, look: Callable[[View], T]) -> T:
         """Look at the stores as a process does that has just come up."""
 
-        ledger = JsonlLedger(PATH, files=SimulatedFiles(self.disk), run=at_once)
         try:
-            ledger.step(lambda view: (None, look(view))).send(None)
+            self.storage.outside().step(lambda view: (None, look(view))).send(None)
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]
         raise AssertionError("a ledger that runs at once does not wait")
@@ -269,3 +264,4 @@ class World:
         for node in self.nodes:
             node.die()
         self.loop.end()
+        self.storage.close()

@@ -18,6 +18,7 @@ from onestart_conformance.flows.systematic import BOUNDS as FLOW_BOUNDS
 from onestart_conformance.moves import Move
 from onestart_conformance.rules import Rules
 from onestart_conformance.standard import BOUNDS, SEED, Bound, bound_named, chain
+from onestart_conformance.storage import JSONL, STORAGES
 from onestart_conformance.stories import story
 from onestart_conformance.systematic import Walk
 from onestart_conformance.walks import Walked, walked
@@ -44,6 +45,7 @@ KNOWN_FLOWS = ", ".join(bound.name for bound in FLOW_BOUNDS)
 @click.option("--keys", default=2, show_default=True, type=click.IntRange(1, 4), help="Commands, all of one task.")
 @click.option("--processes", default=3, show_default=True, type=click.IntRange(1, 4), help="Processes.")
 @click.option("--fault", metavar="NAME", help="Seed this fault into the library.")
+@click.option("--ledger", type=click.Choice(STORAGES), default=JSONL, show_default=True, help="Where records live.")
 @click.option("--flows", is_flag=True, help=f"Drive flows instead. Bounds then: {KNOWN_FLOWS}.")
 @save_option
 @json_option
@@ -57,6 +59,7 @@ def drive(
     keys: int,
     processes: int,
     fault: str | None,
+    ledger: str,
     flows: bool,
     save: Path | None,
     as_json: bool,
@@ -67,6 +70,8 @@ def drive(
 
     Exit code 1 if an oracle objects; the story is then shrunk, shown, and saved with --save.
     """
+    if flows and ledger != JSONL:
+        raise click.UsageError("flows are driven over a ledger in memory; --ledger is for the command chain")
     if flows:
         ctx.exit(
             drive_flows(seed=seed, examples=examples, bound=bound, most=moves, fault=fault, save=save, as_json=as_json)
@@ -77,10 +82,10 @@ def drive(
     rules = Rules(chain(keys=keys, processes=processes))
     start = time.perf_counter()
     if small:
-        walk = _walk(screen, small, chosen, moves)
+        walk = _walk(screen, small, chosen, moves, ledger)
         coverage, trace = walk.coverage, walk.story
     else:
-        done = _random(screen, rules, chosen, seed, examples)
+        done = _random(screen, rules, chosen, seed, examples, ledger)
         trace = story(done) if done.run else None
         coverage = of_tally(rules, done.tally)
     seconds = time.perf_counter() - start
@@ -94,22 +99,22 @@ def drive(
     ctx.exit(0 if trace is None else 1)
 
 
-def _random(screen: Screen, rules: Rules, fault: Fault | None, seed: int, examples: int) -> Campaign:
-    with screen.phase(f"random drive, seed {seed}") as tell:
+def _random(screen: Screen, rules: Rules, fault: Fault | None, seed: int, examples: int, ledger: str) -> Campaign:
+    with screen.phase(f"random drive over {ledger}, seed {seed}") as tell:
 
         def report(done: int, gates: int) -> None:
             tell(f"{done:,} of {examples:,} runs, {gates:,} steps of the implementation", done / examples)
 
-        return campaign(rules, fault=fault, number=seed, examples=examples, report=report)
+        return campaign(rules, fault=fault, number=seed, examples=examples, ledger=ledger, report=report)
 
 
-def _walk(screen: Screen, bound: Bound, fault: Fault | None, moves: int) -> Walked:
-    with screen.phase(f"systematic drive, {bound.name}") as tell:
+def _walk(screen: Screen, bound: Bound, fault: Fault | None, moves: int, ledger: str) -> Walked:
+    with screen.phase(f"systematic drive over {ledger}, {bound.name}") as tell:
 
         def report(done: Walk) -> None:
             tell(f"{done.taken:,} moves, {len(done.places):,} situations, {done.left:,} moves left", done.taken / moves)
 
-        return walked(bound.name, moves, fault=fault, report=report)
+        return walked(bound.name, moves, fault=fault, ledger=ledger, report=report)
 
 
 def _show(screen: Screen, coverage: Coverage, seconds: float, seed: int) -> None:

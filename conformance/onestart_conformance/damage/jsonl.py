@@ -17,7 +17,7 @@ from onestart.ports import Ledger, LedgerUnavailableError
 from onestart.records import STORES
 from onestart_conformance.damage.medium import STORE, Verified
 from onestart_conformance.disk import Disk, Image, SimulatedFiles
-from onestart_conformance.node import PATH
+from onestart_conformance.disk_storage import PATH
 
 T = TypeVar("T")
 

@@ -14,9 +14,9 @@ from onestart.jsonl.ledger import JsonlLedger
 from onestart.jsonl.stores import Stores
 from onestart.ports import View
 from onestart_conformance.disk import SimulatedFiles
+from onestart_conformance.disk_storage import PATH
 from onestart_conformance.faults.fault import BYTES_STAY, ONE_START, Fault, Patch
 from onestart_conformance.judgement import BYTES, READ, RULE
-from onestart_conformance.node import PATH
 
 
 def _lenient_reader() -> list[Patch]:

@@ -18,9 +18,9 @@ from onestart.jsonl.ledger import JsonlLedger, open_for_reading
 from onestart.kernel import Callback
 from onestart.ports import Ledger, View
 from onestart_conformance.disk import Disk
+from onestart_conformance.disk_storage import PATH
 from onestart_conformance.layers import compare_bytes
 from onestart_conformance.loop import StillLoop
-from onestart_conformance.node import PATH
 from onestart_conformance.scenarios.lenient import LenientLedger
 from onestart_conformance.scenarios.standins import (
     DispatchingCallback,

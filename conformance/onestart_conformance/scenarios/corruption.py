@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 from onestart import lines
 from onestart_conformance.disk import Image
-from onestart_conformance.node import PATH
+from onestart_conformance.disk_storage import PATH
 from onestart_conformance.scenarios.bench import Bench
 
 Harm: TypeAlias = Callable[[Bench, str], None]
