@@ -86,7 +86,7 @@ def test_a_check_puts_the_axioms_to_postgresql_and_kills(
 
 def test_a_second_start_is_refuted_wherever_it_was_seen(capsys: pytest.CaptureFixture[str]) -> None:
     """By damage, or by processes that were killed."""
-    stored = checked.Stored(killed={"jsonl": Kills(9, 4, 0, 5, 6, 5, 1.0, ("k1 was started 2 times",))})
+    stored = checked.Stored(killed={"jsonl": Kills(9, 4, 0, 5, 6, 5, 1, 0, 1.0, ("k1 was started 2 times",))})
     damaged = Damaged(tallies={"sqlite": Tally({("receipts", "zeroed"): Count(tried=3, starts=2)})})
     (claim,) = stored.claims
     assert (claim.verdict, claim.detail) == (Verdict.REFUTED, "k1 was started 2 times")

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onestart.command_line import run as run_command
+from onestart.launches import AlreadyLaunchedError
+from onestart.ports import Order
+from onestart_conformance.stores import workers
 from onestart_conformance.stores.crashes import crashes, drawn_crash, scene
 from onestart_conformance.stores.faults import STORE_FAULTS, hunt_store
 from onestart_conformance.stores.killing import kill_all
@@ -150,6 +155,31 @@ def test_workers_may_be_killed_anywhere(ledger: str) -> None:
     assert kills.breaches == ()
     assert kills.kills >= 16
     assert kills.ended == kills.commands >= kills.starts
+
+
+def test_what_workers_must_not_leave_is_counted(tmp_path: Path) -> None:
+    """A key that was started twice, one that would have been, and one that is gone although somebody was told of it."""
+    site = workers.Site("jsonl", tmp_path, 0)
+
+    async def submitted_twice() -> None:
+        executor = workers.MortalExecutor(tmp_path / "launches")
+        executor.noted = site.note
+        await site.chain().submit(site.command(1))
+        with pytest.raises(AlreadyLaunchedError):
+            await executor.start(Order("k1", "t1", 9, "run", site.command(1).payload))
+
+    asyncio.run(submitted_twice())
+    for key in ("k2", "k2", "k3"):
+        site.note(workers.STARTS, key)
+    site.note(workers.ACKNOWLEDGED, "k1")
+    site.note(workers.ACKNOWLEDGED, "k9")
+    found = asyncio.run(workers.conclude(site, 5))
+    assert found["found"] == [
+        "k2 was started 2 times",
+        "k1 was to be started again, 1 times",
+        "k9 was acknowledged, and is not there",
+    ]
+    assert (found["commands"], found["ended"], found["second"], found["lost"]) == (1, 1, 2, 1)
 
 
 def test_the_command_shows_a_table(capsys: pytest.CaptureFixture[str]) -> None:

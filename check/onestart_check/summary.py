@@ -25,6 +25,7 @@ TRIED = {
     "kills": "processes killed",
     "backends": "backends ended",
     "starts": "effects of those processes",
+    "lost": "acknowledged and lost",
     "tried": "damages",
     "second": "second starts",
 }
@@ -73,9 +74,8 @@ def _tried(ledgers: Sequence[str], damaged: Damaged, stored: Stored) -> Iterator
     explored = {name: [one for one in stored.table.explored if one.machine == name] for name in ledgers}
     for what in ("points", "failed", "images"):
         yield TRIED[what], *(_sum(getattr(one, what) for one in explored[name]) for name in ledgers)
-    for what in ("kills", "backends", "starts"):
-        counts = (getattr(stored.killed.get(name), what, 0) for name in ledgers)
-        yield TRIED[what], *(_sum([count]) for count in counts)
+    for what in ("kills", "backends", "starts", "lost"):
+        yield TRIED[what], *(_count(stored.killed.get(name), what) for name in ledgers)
     tallies = [damaged.tallies.get(name) for name in ledgers]
     yield TRIED["tried"], *(_sum([tally.tried]) if tally else "" for tally in tallies)
     yield TRIED["second"], *(_seconds(damaged.tallies.get(name), stored.killed.get(name)) for name in ledgers)
@@ -86,12 +86,20 @@ def _sum(numbers: Iterable[int]) -> str:
     return f"{total:,}" if total else ""
 
 
+def _count(kills: Kills | None, what: str) -> str:
+    """What was counted where processes were killed; nothing may be lost, so that is said also where it is none."""
+    number = getattr(kills, what, 0)
+    if what != "lost" or kills is None:
+        return _sum([number])
+    return colored(Verdict.REFUTED, f"{number:,}") if number else "0"
+
+
 def _seconds(tally: Tally | None, kills: Kills | None) -> str:
     """Second starts of a key, where starts were counted."""
     if tally is None and kills is None:
         return ""
     second = sum(count.starts for count in tally.counts.values()) if tally is not None else 0
-    second += sum("was started" in breach for breach in kills.breaches) if kills is not None else 0
+    second += kills.second if kills is not None else 0
     return colored(Verdict.REFUTED, f"{second:,}") if second else "0"
 
 

@@ -132,11 +132,24 @@ def _show_kills(screen: Screen, killed: dict[str, Kills]) -> None:
             f"{k.commands:,}",
             f"{k.starts:,}",
             f"{k.ended:,}",
+            f"{k.second:,}",
+            f"{k.lost:,}",
             f"{k.seconds:.0f} s",
         )
         for name, k in killed.items()
     ]
-    columns = ("ledger", "kills", "at named points", "backends ended", "commands accepted", "effects", "ended", "time")
+    columns = (
+        "ledger",
+        "kills",
+        "at named points",
+        "backends ended",
+        "commands accepted",
+        "effects",
+        "ended",
+        "started twice",
+        "lost",
+        "time",
+    )
     screen.table("Processes killed, eight at a time", columns, rows)
     for name, kills in killed.items():
         for breach in kills.breaches:

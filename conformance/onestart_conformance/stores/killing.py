@@ -25,7 +25,8 @@ POSTGRES = "postgres"
 class Kills:
     """at_points: kills at named points, the others came at random moments. backends: of a server that were ended in a
     transaction. commands: that were accepted. starts: lines that started programs have left. ended: commands that have
-    come to their end. breaches: in words.
+    come to their end. second: keys that were started twice, or would have been if the executor did. lost: keys of which
+    somebody was told that they had started, and that the ledger does not know. breaches: in words.
     """
 
     kills: int
@@ -34,6 +35,8 @@ class Kills:
     commands: int
     starts: int
     ended: int
+    second: int
+    lost: int
     seconds: float
     breaches: tuple[str, ...]
 
@@ -56,5 +59,8 @@ def kill_all(ledger: str, kills: int, *, seed: int, report: Callable[[str, float
     breaches = tuple(found.get("breaches", ["nothing was told"]))
     if process.returncode:
         breaches += (f"the workers ended with {process.returncode}",)
-    numbers = {name: found.get(name, 0) for name in ("kills", "at_points", "backends", "commands", "starts", "ended")}
+    numbers = {
+        name: found.get(name, 0)
+        for name in ("kills", "at_points", "backends", "commands", "starts", "ended", "second", "lost")
+    }
     return Kills(**numbers, seconds=time.monotonic() - start, breaches=breaches)

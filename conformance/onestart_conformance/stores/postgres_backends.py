@@ -37,7 +37,7 @@ class Backends:
 
     def end_one(self) -> bool:
         """End the backend of a transaction that is under way. False if there is none."""
-        return bool(self._connected().execute(_END, [self.name]).fetchall())
+        return any(ended for (ended,) in self._connected().execute(_END, [self.name]))
 
     def drop(self) -> None:
         """Leave nothing behind."""

@@ -24,6 +24,7 @@ from attrs import define, field
 
 from onestart import Chain, Command, Event, Outcome
 from onestart.executors import CommandExecutor
+from onestart.launches import AlreadyLaunchedError
 from onestart.ledgers import open_ledger
 from onestart.ports import Ledger, LedgerUnavailableError, Order, View
 from onestart.records import Record
@@ -38,6 +39,7 @@ AT_ONCE = 8
 LEASE = 0.4  # seconds: a killed worker's task is free soon
 WINDOW = 12  # keys that are submitted at one time, each by several workers
 DEADLINE = 120.0  # seconds for everything to come to its end
+STARTS, AGAIN, ACKNOWLEDGED = "starts", "again", "acknowledged"
 EVENTS = ("accept", "enter", "offer", "claim", "intend", "note", "start", "record", "report_dispatched", "replay")
 RECORDS = (
     "receipt pending",
@@ -78,14 +80,19 @@ class MortalLedger:
 
 
 class MortalExecutor(CommandExecutor):
-    """Kills its process before or after it has started a program."""
+    """Kills its process before or after it has started a program. It refuses second starts, which are noted."""
 
     point = ""
+    noted: Callable[[str, str], None]
 
     async def start(self, order: Order) -> None:
         if self.point == "before it starts":
             die()
-        await super().start(order)
+        try:
+            await super().start(order)
+        except AlreadyLaunchedError:
+            self.noted(AGAIN, order.key)
+            raise
         if self.point == "once it started":
             die()
 
@@ -101,13 +108,22 @@ class Site:
 
     @property
     def starts(self) -> Counter[str]:
-        path = self.folder / "starts"
+        return self.counted(STARTS)
+
+    def counted(self, what: str) -> Counter[str]:
+        """What was noted, by key."""
+        path = self.folder / what
         return Counter(path.read_text().split()) if path.exists() else Counter()
+
+    def note(self, what: str, key: str) -> None:
+        """Beside the ledger, so that nothing that happens to the ledger happens to it."""
+        with (self.folder / what).open("a") as file:
+            file.write(f"{key}\n")
 
     def command(self, number: int) -> Command:
         """Every third key has a task that it shares with others."""
         task = f"shared{number % 2}" if number % 3 == 0 else f"t{number}"
-        argv = ["/bin/sh", "-c", 'echo "$0" >> "$1"', f"k{number}", str(self.folder / "starts")]
+        argv = ["/bin/sh", "-c", 'echo "$0" >> "$1"', f"k{number}", str(self.folder / STARTS)]
         return Command(key=f"k{number}", task=task, function="run", payload={"argv": argv})
 
     def chain(self, point: str = "") -> Chain:
@@ -118,7 +134,7 @@ class Site:
                 die()
 
         executor = MortalExecutor(self.folder / "launches")
-        executor.point = point
+        executor.point, executor.noted = point, self.note
         ledger = self._ledger()
         mortal = MortalLedger(ledger, point) if point.startswith("before") else ledger
         return Chain(ledger=mortal, executor=executor, observer=told, lease_seconds=LEASE)
@@ -139,7 +155,10 @@ class Site:
         while True:
             wanted = [self.command(first + chance.randrange(WINDOW)) for _ in range(chance.choice((1, 1, 3)))]
             try:
-                await asyncio.gather(*(chain.submit(command) for command in wanted))
+                answers = await asyncio.gather(*(chain.submit(command) for command in wanted))
+                for command, answer in zip(wanted, answers, strict=True):
+                    if answer.outcome is Outcome.STARTED:
+                        self.note(ACKNOWLEDGED, command.key)
                 await chain.reconcile(wanted[0].key)
             except LedgerUnavailableError:
                 if self.backends is None:
@@ -226,10 +245,13 @@ async def conclude(site: Site, most: int) -> dict[str, Any]:
                 left.discard(number)
         if left:
             await asyncio.sleep(LEASE / 4)
-    starts = site.starts
-    breaches = [f"{key} was started {count} times" for key, count in starts.items() if count > 1]
-    breaches += [f"k{number} is held for good: {answers[number].reason}" for number in sorted(left)]
-    return {"commands": len(keys), "ended": len(keys) - len(left), "found": breaches}
+    twice = [f"{key} was started {count} times" for key, count in site.starts.items() if count > 1]
+    twice += [f"{key} was to be started again, {count} times" for key, count in site.counted(AGAIN).items()]
+    known = {f"k{number}" for number in keys}
+    lost = [f"{key} was acknowledged, and is not there" for key in site.counted(ACKNOWLEDGED) if key not in known]
+    held = [f"k{number} is held for good: {answers[number].reason}" for number in sorted(left)]
+    counts = {"commands": len(keys), "ended": len(keys) - len(left), "second": len(twice), "lost": len(lost)}
+    return {**counts, "found": [*twice, *lost, *held]}
 
 
 def main() -> None:
