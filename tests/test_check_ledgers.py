@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Executor, Future
-from typing import Any
-
 import pytest
 from attrs import evolve
 
@@ -21,19 +18,11 @@ from onestart_conformance.stores.suite import PLANS
 from onestart_model.expression import RuleError
 from onestart_report.screen import Screen
 from onestart_report.verdict import Verdict
+from own_pool import AtOnce
 from postgres_server import RealServer
 
 NOWHERE = "postgresql://nobody:secret@127.0.0.1:1/nothing"
 QUIET = Screen(quiet=True)
-
-
-class AtOnce(Executor):
-    """Workers that are this process."""
-
-    def submit(self, function: Any, /, *arguments: Any, **more: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.set_result(function(*arguments, **more))
-        return future
 
 
 @pytest.mark.parametrize("command", ["check", "stores", "damage"])

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import Executor, Future
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -29,6 +27,7 @@ from onestart_conformance.faults.damage import DAMAGE_FAULTS
 from onestart_model.chain import CHAIN
 from onestart_report.screen import Screen
 from onestart_report.verdict import Verdict
+from own_pool import AtOnce
 
 ROOM = Path(__file__).parent.parent
 SOME = Scope(every=400, pairs=120, records=2)
@@ -182,15 +181,6 @@ def test_the_parts_of_a_profile_are_all_of_it(monkeypatch: pytest.MonkeyPatch, l
         done.include(tally)
     assert done.tried == len(list(cases(ledger, "approvals", scope))) + 16
     assert not done.oracles
-
-
-class AtOnce(Executor):
-    """Workers that are this process."""
-
-    def submit(self, function: Any, /, *arguments: Any, **more: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.set_result(function(*arguments, **more))
-        return future
 
 
 def test_a_check_takes_damage_from_standard_on(

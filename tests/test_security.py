@@ -42,10 +42,9 @@ from onestart.records import STORES, Attempt, Receipt, Record, Step
 from onestart.sql.sqlite import SqliteLedger
 from onestart_conformance.damage.forgery import summed
 from onestart_conformance.damage.jsonl import DiskMedium
-from onestart_conformance.damage.outside import PromptExecutor, unheard
 from onestart_conformance.damage.prepared import Prepared, prepared, subject_of
 from onestart_conformance.damage.site import Site
-from onestart_conformance.doubles import Engine
+from onestart_conformance.doubles import Engine, PromptExecutor, unheard
 from onestart_model.chain import CHAIN
 from onestart_model.counterexample import CounterexampleError
 from onestart_model.counterexample import load as load_counterexample

@@ -7,18 +7,17 @@ from concurrent.futures import Executor, Future
 
 from attrs import define, field
 
-from onestart_check.driven import hunt_claim, hunted
+from onestart_check.driven import hunt_down
 from onestart_conformance.commands.damage import show_damage, show_limits
 from onestart_conformance.commands.faults import show_hunts
 from onestart_conformance.damage.campaign import effort_of, medium_of, parts, try_part
 from onestart_conformance.damage.limits import LIMITS, Limit, Shown
 from onestart_conformance.damage.systematic import Tally
 from onestart_conformance.faults.damage import DAMAGE_FAULTS
-from onestart_conformance.hunts import Hunt, hunt_all
+from onestart_conformance.hunts import Hunt
 from onestart_proofs.evidence import Phase
-from onestart_report.claims import Claim
+from onestart_report.claims import Claim, shown
 from onestart_report.screen import Screen
-from onestart_report.verdict import Verdict
 
 Trying = Mapping[str, Sequence[Future[Tally]]]
 
@@ -51,25 +50,19 @@ def damage(trying: Trying, *, profile: str, at: str, phase: Phase) -> Damaged:
             for number, future in enumerate(futures, 1):
                 tally.include(future.result())
                 tell(f"{tally.tried:,} damages", number / len(futures))
-        shown = damaged.shown[ledger] = [(limit, limit.play(medium_of(ledger, at))) for limit in LIMITS.values()]
+        unnoticed = damaged.shown[ledger] = [(limit, limit.play(medium_of(ledger, at))) for limit in LIMITS.values()]
         every = effort_of(ledger, profile).scope.every
         scope = f"the ledger {ledger}, {'every byte' if every == 1 else f'one byte of {every}'}"
         detail = str(tally.objected[0][1]) if tally.objected else f"{tally.tried:,} damages"
-        damaged.claims.append(_claim(ledger, "damage", scope, detail, not tally.oracles))
-        damaged.claims += [_claim(n.name, "limit", scope, n.statement, n.shown_by(one)) for n, one in shown]
+        damaged.claims.append(shown(ledger, "damage", scope, detail, not tally.oracles))
+        damaged.claims += [shown(n.name, "limit", scope, n.statement, n.shown_by(one)) for n, one in unnoticed]
     return damaged
 
 
 def drive_faults_of_damage(damaged: Damaged, *, profile: str, seed: int, phase: Phase, pool: Executor) -> None:
     """A damaged ledger with each seeded fault."""
     if profile != "quick":
-        hunts = hunt_all(list(DAMAGE_FAULTS), seed=seed, examples=HUNTED, pool=pool)
-        damaged.hunts = hunted(hunts, len(DAMAGE_FAULTS), seed, phase)
-        damaged.claims += map(hunt_claim, damaged.hunts)
-
-
-def _claim(subject: str, method: str, scope: str, detail: str, holds: bool) -> Claim:
-    return Claim(subject, method, scope, Verdict.PROVED if holds else Verdict.REFUTED, detail)
+        hunt_down(damaged, DAMAGE_FAULTS, seed=seed, examples=HUNTED, phase=phase, pool=pool)
 
 
 def show_damaged(screen: Screen, damaged: Damaged) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
+from typing import Protocol
 
 from attrs import define, field, frozen
 
@@ -196,6 +197,21 @@ def hunted(hunts: Iterator[Hunt], total: int, seed: int, phase: Phase) -> list[H
             done.append(hunt)
             tell(f"{len(done)} of {total}: {hunt.fault}", len(done) / total)
     return done
+
+
+class Hunter(Protocol):
+    """Keeps hunts for seeded faults, with what they say."""
+
+    hunts: list[Hunt]
+    claims: list[Claim]
+
+
+def hunt_down(hunter: Hunter, faults: Iterable[str], *, seed: int, examples: int, phase: Phase, pool: Executor) -> None:
+    """Look for each of the seeded faults."""
+    names = list(faults)
+    hunts = hunt_all(names, seed=seed, examples=examples, pool=pool)
+    hunter.hunts = hunted(hunts, len(names), seed, phase)
+    hunter.claims += map(hunt_claim, hunter.hunts)
 
 
 def hunt_claim(hunt: Hunt) -> Claim:

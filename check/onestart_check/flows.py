@@ -9,17 +9,17 @@ from concurrent.futures import Executor, Future
 from attrs import define, field
 from rich.markup import escape
 
-from onestart_check.driven import hunt_claim, hunted
+from onestart_check.driven import hunt_down
 from onestart_conformance.commands.faults import show_hunts
 from onestart_conformance.flows.campaign import FlowCampaign, flow_campaign
 from onestart_conformance.flows.faults import FLOW_FAULTS
 from onestart_conformance.flows.rows import ROWS, Played, play_row
 from onestart_conformance.flows.shapes import SHAPES, Shaped, play_shape
 from onestart_conformance.flows.systematic import BOUNDS, FlowWalk, flow_bound, walk_flow
-from onestart_conformance.hunts import Hunt, hunt_all
+from onestart_conformance.hunts import Hunt
 from onestart_model.catalog import PROFILES
 from onestart_proofs.evidence import Phase
-from onestart_report.claims import Claim
+from onestart_report.claims import Claim, shown
 from onestart_report.screen import Screen, colored
 from onestart_report.verdict import Verdict
 
@@ -88,13 +88,11 @@ def drive_flows(walking: Walking, *, profile: str, seed: int, phase: Phase) -> F
 def drive_faults_of_flows(driven: FlowsDriven, *, profile: str, seed: int, phase: Phase, pool: Executor) -> None:
     """Flows with each seeded fault."""
     if profile != "quick":
-        hunts = hunt_all(list(FLOW_FAULTS), seed=seed, examples=HUNTED, pool=pool)
-        driven.hunts = hunted(hunts, len(FLOW_FAULTS), seed, phase)
-        driven.claims += map(hunt_claim, driven.hunts)
+        hunt_down(driven, FLOW_FAULTS, seed=seed, examples=HUNTED, phase=phase, pool=pool)
 
 
 def _claim(subject: str, method: str, detail: str, holds: bool) -> Claim:
-    return Claim(subject, method, LIBRARY, Verdict.PROVED if holds else Verdict.REFUTED, detail)
+    return shown(subject, method, LIBRARY, detail, holds)
 
 
 def show_flows(screen: Screen, driven: FlowsDriven) -> None:

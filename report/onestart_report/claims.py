@@ -29,6 +29,11 @@ class Claim:
         return {**asdict(self), "verdict": str(self.verdict)}
 
 
+def shown(subject: str, method: str, scope: str, detail: str, holds: bool) -> Claim:
+    """Proved if it holds, refuted if not."""
+    return Claim(subject, method, scope, Verdict.PROVED if holds else Verdict.REFUTED, detail)
+
+
 def overall(claims: Iterable[Claim]) -> Verdict:
     """The verdict of all claims together; of none, nothing is known."""
     verdicts = [claim.verdict for claim in claims]

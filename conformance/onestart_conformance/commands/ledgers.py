@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 import click
 
 from onestart.ports import LedgerUnavailableError
+from onestart_conformance.stores.killing import POSTGRES
 from onestart_model.expression import RuleError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-POSTGRES = "postgres"
 HERE = ("jsonl", "sqlite")  # that need no server
 LEDGERS = (*HERE, POSTGRES)
 LEFT_OUT = "PostgreSQL is left out without --at"

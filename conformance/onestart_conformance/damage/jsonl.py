@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Set
+from collections.abc import Hashable, Mapping, Set
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,13 +18,9 @@ from onestart.records import STORES
 from onestart_conformance.damage.medium import STORE, Verified
 from onestart_conformance.disk import Disk, Image, SimulatedFiles
 from onestart_conformance.disk_storage import PATH
+from onestart_conformance.storage import at_once
 
 T = TypeVar("T")
-
-
-async def at_once(function: Callable[[], T]) -> T:
-    """How a ledger runs its work here."""
-    return function()
 
 
 class ObstructedFiles(SimulatedFiles):

@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 from attrs import frozen
 
 from onestart_conformance.damage.medium import Medium
-from onestart_conformance.damage.outside import PromptExecutor, unheard
 from onestart_conformance.damage.prepared import LOST, command
 from onestart_conformance.damage.site import LEASE, Site
-from onestart_conformance.doubles import Engine
+from onestart_conformance.doubles import Engine, PromptExecutor, unheard
 
 
 @frozen

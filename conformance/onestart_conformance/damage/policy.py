@@ -14,10 +14,10 @@ from onestart.lines import decode
 from onestart.records import STORES
 from onestart_conformance.damage import grammar
 from onestart_conformance.damage.jsonl import DiskMedium
-from onestart_conformance.damage.outside import Approvers, PromptExecutor, unheard
+from onestart_conformance.damage.outside import Approvers
 from onestart_conformance.damage.prepared import command
 from onestart_conformance.damage.site import LEASE, Site
-from onestart_conformance.doubles import Engine
+from onestart_conformance.doubles import Engine, PromptExecutor, unheard
 
 KEY, TASK, ROOT = "key", "task", "flow"
 PROCEED, REPORT, HOLD, REFUSE, NOTHING = "proceed", "report", "hold", "refuse", "-"

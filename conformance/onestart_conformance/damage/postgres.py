@@ -16,7 +16,8 @@ from onestart.ports import Ledger, View
 from onestart.records import Record
 from onestart.sql.postgres import PostgresLedger
 from onestart.sql.rows import COLUMNS
-from onestart_conformance.damage.rows import OfRows, at_once
+from onestart_conformance.damage.rows import OfRows
+from onestart_conformance.storage import at_once
 
 T = TypeVar("T")
 

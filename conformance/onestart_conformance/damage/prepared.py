@@ -15,9 +15,9 @@ from onestart.lines import Line, Place, decode
 from onestart.ports import View
 from onestart.records import KINDS
 from onestart_conformance.damage.medium import Medium
-from onestart_conformance.damage.outside import Approvers, PromptExecutor, StandingClock, unheard
+from onestart_conformance.damage.outside import Approvers, StandingClock
 from onestart_conformance.damage.site import LEASE, Site, after
-from onestart_conformance.doubles import Engine, VirtualTime
+from onestart_conformance.doubles import Engine, PromptExecutor, VirtualTime, unheard
 
 ROOT = "story"
 TASKS: Mapping[str, str] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from onestart.ledgers import Address, verify_ledger
@@ -15,11 +15,6 @@ from onestart_conformance.damage.medium import PLACE, Verified
 T = TypeVar("T")
 
 FAR = 1_000_000  # so much higher is the number of a row that was put in by hand
-
-
-async def at_once(function: Callable[[], T]) -> T:
-    """How a ledger runs its work here."""
-    return function()
 
 
 class OfRows(ABC):

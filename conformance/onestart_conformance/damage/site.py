@@ -16,8 +16,8 @@ from onestart.flow.handle import Handle
 from onestart.kernel import Callback
 from onestart.outside import Strand
 from onestart.ports import Ledger
-from onestart_conformance.damage.outside import Approvers, PromptExecutor, StandingClock, unheard
-from onestart_conformance.doubles import Engine
+from onestart_conformance.damage.outside import Approvers, StandingClock
+from onestart_conformance.doubles import Engine, PromptExecutor, unheard
 from onestart_conformance.flows.loop import FlowLoop
 
 T = TypeVar("T")

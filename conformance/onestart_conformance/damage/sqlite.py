@@ -16,7 +16,8 @@ import apsw
 from onestart.ledgers import Address
 from onestart.ports import Ledger
 from onestart.sql.sqlite import SqliteLedger
-from onestart_conformance.damage.rows import OfRows, at_once
+from onestart_conformance.damage.rows import OfRows
+from onestart_conformance.storage import at_once
 
 MEMORY = "/dev/shm"  # noqa: S108  # where a sync costs nothing, if there is such a place
 

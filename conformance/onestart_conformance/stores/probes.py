@@ -18,9 +18,9 @@ from attrs import frozen
 from onestart import Chain, evidence
 from onestart.ports import Ledger, LedgerUnavailableError, View
 from onestart.records import Attempt, Lease, Receipt, Record
-from onestart_conformance.doubles import Engine
+from onestart_conformance.doubles import Engine, PromptExecutor
 from onestart_conformance.stores.places import Place
-from onestart_conformance.stores.stage import LEASE, REVISION, Direct, Office, Time, command
+from onestart_conformance.stores.stage import LEASE, REVISION, Office, Time, command
 
 TASKS, THREADS = 16, 4
 
@@ -171,7 +171,11 @@ async def lease_ends(place: Place, chance: random.Random) -> None:
     await put(ledger, Lease("t1", 1, "k0", time.now() + LEASE, "dead", LEASE))
     time.seconds += chance.choice([-1, 1]) * chance.uniform(3 * LEASE, 1e5)
     chain = Chain(
-        ledger=ledger, executor=Direct(Engine(lambda asked: None)), governance=Office(), clock=time, lease_seconds=LEASE
+        ledger=ledger,
+        executor=PromptExecutor(Engine(lambda asked: None)),
+        governance=Office(),
+        clock=time,
+        lease_seconds=LEASE,
     )
     for _ in range(2):
         answer = await chain.submit(command())
@@ -183,7 +187,9 @@ async def lease_ends(place: Place, chance: random.Random) -> None:
 
 async def _whole(place: Place) -> None:
     engine = Engine(lambda asked: None)
-    chain = Chain(ledger=place.open(), executor=Direct(engine), governance=Office(), clock=Time(), lease_seconds=LEASE)
+    chain = Chain(
+        ledger=place.open(), executor=PromptExecutor(engine), governance=Office(), clock=Time(), lease_seconds=LEASE
+    )
     await chain.submit(command())
     await chain.aclose()
 

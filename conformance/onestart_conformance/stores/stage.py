@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 from attrs import define, field, frozen
 
-from onestart import Chain, Command, Order, Ruling
+from onestart import Chain, Command, Ruling
 from onestart.ports import Ledger, LedgerUnavailableError, View
 from onestart.records import Record
 from onestart.worker_thread import Job
-from onestart_conformance.doubles import Asked, Engine
+from onestart_conformance.doubles import Asked, Engine, PromptExecutor
 from onestart_conformance.flows.loop import FlowLoop
 from onestart_conformance.stores.medium import Medium
 
@@ -111,25 +111,6 @@ class Time:
 
 
 @frozen
-class Direct:
-    """The engine without gates."""
-
-    engine: Engine
-
-    async def start(self, order: Order) -> None:
-        self.engine.start(0, order)
-
-    async def look_up(self, key: str, task: str, token: int) -> bool:
-        return self.engine.look_up(0, key, task, token)
-
-    async def running(self, key: str) -> bool:
-        return key in self.engine.running
-
-    async def stop(self, key: str) -> None:
-        self.engine.running.discard(key)
-
-
-@frozen
 class Office:
     """A governance that wants approvals, or not."""
 
@@ -193,7 +174,7 @@ class Stage:
         """A new process."""
         ports: dict[str, Any] = {
             "ledger": self.ledger(),
-            "executor": Direct(self.engine),
+            "executor": PromptExecutor(self.engine),
             "governance": self.office,
             "clock": self.time,
             "process": f"process{self.steps[0]}",

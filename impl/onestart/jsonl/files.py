@@ -71,7 +71,9 @@ class LocalFiles:
 
     @contextmanager
     def lock(self, path: str) -> Iterator[None]:
-        with self._locks.setdefault(path, FileLock(path)):
+        if path not in self._locks:
+            self._locks[path] = FileLock(path)
+        with self._locks[path]:
             kept: dict[tuple[str, int], int] = {}
             before = getattr(self._kept, "open", None)
             self._kept.open = kept
