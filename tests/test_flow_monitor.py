@@ -189,6 +189,16 @@ def test_what_is_on_record_is_not_written_again(name: str, stop: str) -> None:
     assert "is written although its record is there" in objection.what
 
 
+def test_a_verdict_in_a_child_flow_moves_no_counter_of_its_root() -> None:
+    """A hook with an id of its own is replayed although ordinals that were admitted before it are not claimed yet."""
+    saved = Saved(Call("dispatch", "inner", body=(Call("on", "c"),)), (Call("hook", "h"),))
+    fan = Fan("completed", ((Call("dispatch", "outer", body=(saved,)),), ()))
+    plan = Plan(Program((fan,)), stops=(Stop("verdict h"),), version=2)
+    position = followed(plan)
+    assert position.objection is None
+    assert how_far(position) == FOLLOWED
+
+
 def test_an_attempt_comes_to_what_it_has_come_to_in_the_model() -> None:
     """Complete with the completion marker, and refused if a call was; a refusal for what is not counted is told."""
     for state, said in (("completed", "it is completed, and in the model neither"), ("parked", "")):

@@ -13,7 +13,8 @@ from onestart_model.flows.state import Call, Driver, Entry, Id, Kind, Stage, Sta
 def decide(s: State, d: Driver, c: Call, x: Id) -> None:
     """A hook gives its verdict, which is recorded with the ordinals that are passed by then.
 
-    Only those on record count: one that is declared and never admitted may be another call's in a resume.
+    Only those on record count: one that is declared and never admitted may be another call's in a resume. And only a
+    hook that is itself counted moves the counter: one with an id of its own, as in a child flow, has no place in it.
     """
     calls_done = forall(Call, lambda o: implies(s.part_of[o] == c, s.stage[d, o].one_of(Stage.IDLE, Stage.DONE)))
     require(has_got(s, d, c, x, Stage.ENTERED), s.kind[c] == Kind.HOOK, s.entry[x] == Entry.ADMITTED, calls_done)
@@ -21,7 +22,7 @@ def decide(s: State, d: Driver, c: Call, x: Id) -> None:
 
     def past(y: Id) -> Bool:
         on_record = (s.entry[y] != Entry.ABSENT) | ~protected("watermark-of-admitted")
-        return counted(s, y) & (s.claimed[d, y] != NONE) & on_record
+        return counted(s, x) & counted(s, y) & (s.claimed[d, y] != NONE) & on_record
 
     s.passed.update(lambda h, y: ite(h == x, past(y), s.passed[h, y]))
     s.entry[x] = Entry.COMPLETED
