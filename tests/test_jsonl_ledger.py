@@ -6,7 +6,7 @@ import asyncio
 import json
 import multiprocessing
 import os
-from collections.abc import Awaitable, Callable, Hashable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from onestart.group_commit import MOST
 from onestart.health import Health, Reading
 from onestart.jsonl import Files, JsonlLedger, LocalFiles
+from onestart.jsonl.files import Status
 from onestart.jsonl.ledger import MARK
 from onestart.jsonl.verify import verify
 from onestart.lines import decode, encode
@@ -66,11 +67,8 @@ class Disk:
     def list(self, path: str) -> list[str]:
         return [os.path.basename(name) for name in self.files if os.path.dirname(name) == path]
 
-    def identity(self, path: str) -> Hashable | None:
-        return self.numbers.get(path)
-
-    def size(self, path: str) -> int:
-        return len(self.files.get(path, b""))
+    def status(self, path: str) -> Status | None:
+        return Status(self.numbers[path], len(self.files[path])) if path in self.files else None
 
     def read(self, path: str, offset: int, length: int) -> bytes:
         self._begin("read", path)
@@ -1070,7 +1068,8 @@ def test_files_write_all_bytes(tmp_path: Path) -> None:
     assert files.read(path, 9, 3) == b"9ab"
     with pytest.raises(FileExistsError):
         files.write_new(path, b"")
-    assert (files.size(path), files.size(path + "x"), files.identity(path + "x")) == (18, 0, None)
+    found, there = files.status(path), os.stat(path)
+    assert (found, files.status(path + "x")) == (((there.st_dev, there.st_ino), 18), None)
     assert files.list(str(tmp_path / "nowhere")) == []
     public = {name for name in dir(files) if not name.startswith("_")}
     assert public == {name for name in dir(Files) if not name.startswith("_")}

@@ -13,6 +13,7 @@ import pytest
 
 from onestart.command_line import run
 from onestart.jsonl import JsonlLedger, LocalFiles
+from onestart.jsonl.files import Status
 from onestart.jsonl.ledger import open_for_reading
 from onestart.lines import encode
 from onestart.records import STORES, Approval, Attempt, Lease, Note, Receipt, Record, Session
@@ -268,12 +269,12 @@ def test_looking_while_others_write_reports_no_damage(filled: Path) -> None:
     written: list[int] = []
 
     class Busy(LocalFiles):
-        def size(self, path: str) -> int:
+        def status(self, path: str) -> Status | None:
             if path.endswith("attempts.jsonl"):
                 written.append(1)
                 key = f"new{len(written)}"
                 fill(filled, Receipt(key, "t", "pending", "f"), Attempt(key, "t", "offered", "f"))
-            return super().size(path)
+            return super().status(path)
 
     stores = open_for_reading(filled, Busy())
     assert len(written) >= 2

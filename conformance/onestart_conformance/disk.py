@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import errno
 import random
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from attrs import define, field
 
+from onestart.jsonl.files import Status
 from onestart_conformance.gates import ProcessDied
 
 
@@ -92,15 +93,10 @@ class SimulatedFiles:
         inside = [name[len(path) + 1 :] for name in self._disk.files if name.startswith(f"{path}/")]
         return list(dict.fromkeys(name.partition("/")[0] for name in inside))
 
-    def identity(self, path: str) -> Hashable | None:
+    def status(self, path: str) -> Status | None:
         self._alive()
         image = self._disk.files.get(path)
-        return None if image is None else image.number
-
-    def size(self, path: str) -> int:
-        self._alive()
-        image = self._disk.files.get(path)
-        return 0 if image is None else len(image.data)
+        return None if image is None else Status(image.number, len(image.data))
 
     def read(self, path: str, offset: int, length: int) -> bytes:
         self._alive()

@@ -45,6 +45,10 @@ class FileLock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Let go of the lock."""
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         finally:
@@ -88,11 +92,9 @@ def file_status(path: str) -> os.stat_result | None:
         found = os.lstat(path)
     except FileNotFoundError:
         return None
-    if stat.S_ISLNK(found.st_mode):
-        raise _linked(path)
-    if not stat.S_ISREG(found.st_mode):
-        raise OSError(None, "it is not a regular file", path)
-    return found
+    if stat.S_ISREG(found.st_mode):
+        return found
+    raise _linked(path) if stat.S_ISLNK(found.st_mode) else OSError(None, "it is not a regular file", path)
 
 
 def _linked(path: str) -> OSError:

@@ -6,11 +6,11 @@ import errno
 import os
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Set
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import TypeVar
 
-from onestart.jsonl.files import Files, LocalFiles
+from onestart.jsonl.files import Files, LocalFiles, Status
 from onestart.jsonl.ledger import JsonlLedger
 from onestart.jsonl.verify import verify
 from onestart.ports import Ledger, LedgerUnavailableError
@@ -30,13 +30,9 @@ class ObstructedFiles(SimulatedFiles):
         super().__init__(disk)
         self._covered, self._refused = covered, refused
 
-    def identity(self, path: str) -> Hashable | None:
+    def status(self, path: str) -> Status | None:
         self._look(path)
-        return super().identity(path)
-
-    def size(self, path: str) -> int:
-        self._look(path)
-        return super().size(path)
+        return super().status(path)
 
     def read(self, path: str, offset: int, length: int) -> bytes:
         self._open(path)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
+from onestart.jsonl.files import Status
 from onestart_conformance.stores.medium import Medium
 
 
@@ -27,18 +28,16 @@ class MediumFiles:
     def list(self, path: str) -> list[str]:
         return [name.removeprefix(f"{path}/") for name in self._medium.state.files if name.startswith(f"{path}/")]
 
-    def identity(self, path: str) -> Hashable | None:
-        return path if path in self._medium.state.files else None
-
-    def size(self, path: str) -> int:
+    def status(self, path: str) -> Status | None:
         found = self._medium.state.files.get(path)
-        return 0 if found is None else len(found.seen)
+        return None if found is None else Status(path, len(found.seen))
 
     def read(self, path: str, offset: int, length: int) -> bytes:
         return self._medium.state.files[path].seen[offset : offset + length]
 
     def append(self, path: str, data: bytes) -> None:
-        self._medium.write(path, self.size(path), data)
+        found = self._medium.state.files.get(path)
+        self._medium.write(path, 0 if found is None else len(found.seen), data)
 
     def write_again(self, path: str, offset: int, length: int) -> None:
         self._medium.write(path, offset, self.read(path, offset, length))

@@ -9,13 +9,21 @@ import os
 import threading
 from collections.abc import Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from onestart.jsonl.descriptors import Descriptors
 from onestart.locks import FileLock, file_status, open_file
 
 _CHUNK = 1 << 20
 _APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 _FULL_SYNC = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone does not reach the medium
+
+
+class Status(NamedTuple):
+    """identity: what tells this file from another that may take its place. size: its length in bytes."""
+
+    identity: Hashable
+    size: int
 
 
 class Files(Protocol):
@@ -30,11 +38,8 @@ class Files(Protocol):
     def list(self, path: str) -> list[str]:
         """The names in a folder; none if it is not there."""
 
-    def identity(self, path: str) -> Hashable | None:
-        """What tells this file from another that may take its place; None if it is not there."""
-
-    def size(self, path: str) -> int:
-        """Its length in bytes; 0 if it is not there."""
+    def status(self, path: str) -> Status | None:
+        """Which file is there, and how long it is; None if there is none."""
 
     def read(self, path: str, offset: int, length: int) -> bytes:
         """The bytes from offset on, fewer than length only at the end of the file."""
@@ -62,27 +67,17 @@ class Files(Protocol):
 class LocalFiles:
     """The files of this machine. Needs a POSIX system: locks are `flock`, which works between processes and threads.
 
-    What a thread reads while it holds a lock stays open until it lets go of it.
+    What a thread uses while it holds a lock stays open for whoever holds it next.
     """
 
     def __init__(self) -> None:
-        self._kept = threading.local()
-        self._locks: dict[str, FileLock] = {}
+        self._holding = _Holding()
+        self._locks: dict[str, tuple[FileLock, Descriptors]] = {}
 
-    @contextmanager
-    def lock(self, path: str) -> Iterator[None]:
+    def lock(self, path: str) -> AbstractContextManager[None]:
         if path not in self._locks:
-            self._locks[path] = FileLock(path)
-        with self._locks[path]:
-            kept: dict[tuple[str, int], int] = {}
-            before = getattr(self._kept, "open", None)
-            self._kept.open = kept
-            try:
-                yield
-            finally:
-                self._kept.open = before
-                for other in kept.values():
-                    os.close(other)
+            self._locks.setdefault(path, (FileLock(path), Descriptors()))
+        return _Held(*self._locks[path], self._holding)
 
     def make_folder(self, path: str) -> None:
         try:
@@ -104,20 +99,25 @@ class LocalFiles:
         except FileNotFoundError:
             return []
 
-    def identity(self, path: str) -> Hashable | None:
+    def status(self, path: str) -> Status | None:
         found = file_status(path)
-        return (found.st_dev, found.st_ino) if found else None
-
-    def size(self, path: str) -> int:
-        found = file_status(path)
-        return found.st_size if found else 0
+        if self._holding.kept is not None:
+            self._holding.kept.looked(path, found)
+        return None if found is None else Status((found.st_dev, found.st_ino), found.st_size)
 
     def read(self, path: str, offset: int, length: int) -> bytes:
-        with self._descriptor(path, os.O_RDONLY) as descriptor:
+        kept = self._holding.kept
+        if kept is not None:
+            return _read(kept.get(path, os.O_RDONLY), offset, length)
+        with _opened(path, os.O_RDONLY) as descriptor:
             return _read(descriptor, offset, length)
 
     def append(self, path: str, data: bytes) -> None:
-        with self._descriptor(path, _APPENDING) as descriptor:
+        kept = self._holding.kept
+        if kept is not None:
+            _write(kept.get(path, _APPENDING), data)
+            return
+        with _opened(path, _APPENDING) as descriptor:
             _write(descriptor, data)
 
     def write_again(self, path: str, offset: int, length: int) -> None:
@@ -128,7 +128,11 @@ class LocalFiles:
             os.close(descriptor)
 
     def sync(self, path: str) -> None:
-        with self._descriptor(path, os.O_RDONLY, _APPENDING) as descriptor:
+        kept = self._holding.kept
+        if kept is not None:
+            _flush(kept.get(path, os.O_RDONLY, _APPENDING))
+            return
+        with _opened(path, os.O_RDONLY) as descriptor:
             _flush(descriptor)
 
     def sync_folder(self, path: str) -> None:
@@ -146,23 +150,39 @@ class LocalFiles:
         finally:
             os.close(descriptor)
 
-    @contextmanager
-    def _descriptor(self, path: str, flags: int, *others: int) -> Iterator[int]:
-        """The file, open in this way, or in another one that does as well if it is open in that one already."""
-        kept: dict[tuple[str, int], int] | None = getattr(self._kept, "open", None)
-        if kept is None:
-            descriptor = open_file(path, flags)
-            try:
-                yield descriptor
-            finally:
-                os.close(descriptor)
-            return
-        known = next((kept[path, other] for other in others if (path, other) in kept), None)
-        if known is None:
-            known = kept.get((path, flags))
-        if known is None:
-            known = kept[path, flags] = open_file(path, flags)
-        yield known
+
+class _Holding(threading.local):
+    """What the lock that this thread holds keeps open; None if it holds none."""
+
+    kept: Descriptors | None = None
+
+
+class _Held:
+    """A lock as one thread holds it, once."""
+
+    __slots__ = ("_before", "_holding", "_kept", "_lock")
+
+    def __init__(self, lock: FileLock, kept: Descriptors, holding: _Holding) -> None:
+        self._lock, self._kept, self._holding = lock, kept, holding
+        self._before: Descriptors | None = None
+
+    def __enter__(self) -> None:
+        self._lock.__enter__()
+        self._kept.begin()
+        self._before, self._holding.kept = self._holding.kept, self._kept
+
+    def __exit__(self, *raised: object) -> None:
+        self._holding.kept = self._before
+        self._lock.release()
+
+
+@contextmanager
+def _opened(path: str, flags: int) -> Iterator[int]:
+    descriptor = open_file(path, flags)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _read(descriptor: int, offset: int, length: int) -> bytes:

@@ -23,7 +23,7 @@ def in_force(files: Files, base: str, found: list[str], mark: bytes) -> str:
     """The folder whose files count. found: the names in the ledger's folder."""
     for name in names(found):
         marker = f"{base}/{name}/{MARKER}"
-        if files.identity(marker) is not None and files.read(marker, 0, len(mark) + 1) == mark:
+        if files.status(marker) is not None and files.read(marker, 0, len(mark) + 1) == mark:
             return f"{base}/{name}"
     return base
 

@@ -64,6 +64,7 @@ class Journal:
         self._elsewhere = found
         self._in_doubt = self.uncommitted = False
         self._now = 0
+        self._here: Hashable | None = None
         self.forget()
 
     def forget(self) -> None:
@@ -88,18 +89,21 @@ class Journal:
         """Whether the file is not the one that was read before, or that with more behind it."""
         if self._in_doubt:
             raise LedgerUnavailableError(self.store, _OUTCOME)
-        files, path = self._files, self._path
-        self._now = files.size(path)
+        self._look()
         if self._identity is None:
             return False
-        if self._now < self._size or files.identity(path) != self._identity:
+        if self._now < self._size or self._here != self._identity:
             return True
         if not self._last:
             return False
-        last = files.read(path, self._last_offset, len(self._last) + 1)
+        last = self._files.read(self._path, self._last_offset, len(self._last) + 1)
         if last[-1:] != b"\n":
             self._unended = True  # else the next record would be fused with it
         return not last.startswith(self._last) and self._replaced(last[: len(self._last)])
+
+    def _look(self) -> None:
+        """Note which file is there, and how long it is."""
+        self._here, self._now = self._files.status(self._path) or (None, 0)
 
     def _replaced(self, last: bytes) -> bool:
         """Whether the last line gave way to another one; if not, it is just damaged."""
@@ -130,7 +134,7 @@ class Journal:
         first, known = self._identity is None, self._size
         try:
             if first:
-                self._identity = self._files.identity(self._path)
+                self._identity = self._here
             start, ahead = self._offset, self.ahead
             for part in range(1, parts):
                 self._ingest(start + ahead * part // parts)
@@ -146,7 +150,7 @@ class Journal:
     def read_anew(self) -> None:
         """Forget all, also where an index was of use, and look how much there is."""
         self.forget()
-        self._now = self._files.size(self._path)
+        self._look()
 
     def _make_durable(self, start: int, *, first: bool) -> None:
         """start: from where on a sync may have failed.
@@ -297,7 +301,7 @@ class Journal:
         self._files.sync(self._path)
         if self._identity is None:
             self._files.sync_folder(self._folder)
-            self._identity = self._files.identity(self._path)
+            self._identity, _ = self._files.status(self._path) or (None, 0)
         self._in_doubt = self.uncommitted = False
 
     def _seal(self) -> None:
@@ -347,7 +351,8 @@ class Journal:
         if position.identity is None:
             return b""
         files, path, length = self._files, self._path, position.last_length
-        if files.identity(path) != position.identity or files.size(path) < position.offset:
+        found = files.status(path)
+        if found is None or found.identity != position.identity or found.size < position.offset:
             return None
         if not length:
             return b""

@@ -92,8 +92,8 @@ class JsonlLedger:
         try:
             if self._marked is None:
                 self._mark(inspect(self._files, self._path))
-                self._marked = self._files.identity(self._marker)
-            elif self._files.identity(self._marker) != self._marked:
+                self._marked = _identity(self._files, self._marker)
+            elif _identity(self._files, self._marker) != self._marked:
                 raise NotALedgerError(f"{self._path} was removed or replaced while it was open; open it anew")
             self._turn_to_newest()
         except OSError as error:
@@ -126,6 +126,11 @@ class JsonlLedger:
         files.sync(self._marker)
         files.sync_folder(self._path)
         files.sync_folder(os.path.dirname(self._path.rstrip("/")) or ("/" if self._path.startswith("/") else "."))
+
+
+def _identity(files: Files, path: str) -> Hashable | None:
+    found = files.status(path)
+    return None if found is None else found.identity
 
 
 def _commit(stores: Stores, decided: list[Step[Any]]) -> None:

@@ -6,7 +6,7 @@ import os
 import time
 from typing import cast
 
-from onestart.jsonl.files import Files, LocalFiles
+from onestart.jsonl.files import Files, LocalFiles, Status
 from onestart.jsonl.generations import MARKER, following
 from onestart.jsonl.history import FilesHistory, FilesWriter, numbered
 from onestart.jsonl.ledger import LOCK, MARK, Held, current, inspect
@@ -61,7 +61,7 @@ def _repair(files: Files, base: str) -> Repair:
 
 def _readable(files: Files, path: str) -> bool:
     try:
-        return files.identity(path) is None or files.read(path, 0, 1) is not None
+        return files.status(path) is None or files.read(path, 0, 1) is not None
     except OSError:
         return False
 
@@ -79,8 +79,5 @@ class _Hiding:
     def __getattr__(self, name: str) -> object:
         return getattr(self._files, name)
 
-    def identity(self, path: str) -> object:
-        return None if path in self._hidden else self._files.identity(path)
-
-    def size(self, path: str) -> int:
-        return 0 if path in self._hidden else self._files.size(path)
+    def status(self, path: str) -> Status | None:
+        return None if path in self._hidden else self._files.status(path)
