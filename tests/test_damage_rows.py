@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from onestart import LedgerUnavailableError, Outcome
+from onestart import LedgerUnavailableError, Outcome, Reason
 from onestart.records import STORES
 from onestart.sql.rows import Row, from_values
 from onestart.sql.view import RowsView
@@ -117,6 +117,16 @@ def test_a_value_of_another_type_is_a_typed_error(place: int) -> None:
     assert from_values(GOOD) == Row(*GOOD)
     with pytest.raises(LedgerUnavailableError, match="another type"):
         from_values((*GOOD[:place], None, *GOOD[place + 1 :]))
+
+
+@pytest.mark.parametrize("store", ["receipts", "leases"])
+def test_a_number_that_became_a_text_holds_the_task(ledger: Prepared, medium: SqliteMedium, store: str) -> None:
+    """A maximum over rows is the text, if one of them has one: damage, and nothing starts on it."""
+    medium.restore(ledger.kept)
+    medium.run(f'UPDATE "{store}" SET "lease" = \'some\'')
+    answer = ledger.site(medium).submit(command("later", "books"))
+    assert (answer.outcome, answer.reason) == (Outcome.HELD, Reason.STORE_UNAVAILABLE)
+    assert "another type" in answer.detail
 
 
 def test_a_line_that_is_no_bytes_is_illegible(ledger: Prepared, medium: SqliteMedium) -> None:

@@ -30,6 +30,7 @@ EDITS: tuple[tuple[str, object], ...] = (
     ("key", "\x07"),
     ("task", "elsewhere"),
     ("lease", 99),
+    ("lease", "many"),
     ("line", "a text"),
     ("line", 7),
 )

@@ -57,7 +57,7 @@ class RowsHistory:
                 line = read(row)
                 for kind, n in line.refs.items() if line.health is Health.INTACT else ():
                     where = place(kind, row.key, row.task)
-                    if self._statements.last(*where) < n:
+                    if self._statements.last(where) < n:
                         unseen[where] = max(unseen.get(where, 0), n)
         return unseen
 

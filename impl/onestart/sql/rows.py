@@ -60,6 +60,9 @@ class Rows(Protocol):
     def of_place(self, place: Place, most: int | None = None) -> Sequence[Row]:
         """The rows of a kind and name by number, the last ones if there are more than most."""
 
+    def last(self, place: Place) -> int:
+        """The number of the last row of a kind and name, 0 if there is none."""
+
     def lease_seen(self, task: str) -> int:
         """The number of the newest lease record of the task that any record of the task has seen."""
 
@@ -88,8 +91,21 @@ def from_values(values: Sequence[Any]) -> Row:
     Damage to a database's own pages can make anything of a value. A line that is no bytes is an illegible one.
     """
     if [type(value) for value in values[:-1]] != [int, str, str, int, str, str, int]:
-        raise LedgerUnavailableError("ledger", "a row has a value of another type than its column")
+        raise _of_another_type()
     return Row._make((*values[:-1], values[-1] if isinstance(values[-1], bytes) else b""))
+
+
+def number(value: object) -> int:
+    """The number that a database returns, 0 for none. Raises LedgerUnavailableError if it is no number."""
+    if value is None:
+        return 0
+    if type(value) is not int:
+        raise _of_another_type()
+    return value
+
+
+def _of_another_type() -> LedgerUnavailableError:
+    return LedgerUnavailableError("ledger", "a row has a value of another type than its column")
 
 
 def row_of(record: Record, *, order: int, n: int, refs: Mapping[str, int]) -> Row:

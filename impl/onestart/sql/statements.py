@@ -9,7 +9,7 @@ from typing import Any
 
 from onestart.lines import Place
 from onestart.records import STORES, store_of
-from onestart.sql.rows import COLUMNS, TABLES, Row, from_values
+from onestart.sql.rows import COLUMNS, TABLES, Row, from_values, number
 
 _BY_KEY = tuple(table for table, kinds in STORES.items() if kinds not in (("lease", "note"), ("step",)))
 
@@ -76,7 +76,7 @@ class Statements:
         # Not one maximum over a union of them: PostgreSQL takes three times as long to plan that.
         each = (f'(SELECT max("lease") FROM {self.prefix}"{table}" WHERE "task" = ?)' for table in TABLES)
         (seen,) = self.run(f"SELECT {', '.join(each)}", [task] * len(TABLES))
-        return max(n or 0 for n in seen)
+        return max(map(number, seen))
 
     def keys_of(self, task: str) -> Iterable[str]:
         each = [
@@ -104,11 +104,10 @@ class Statements:
     def all(self, store: str) -> Iterator[Row]:
         return map(from_values, self.stream(f'SELECT {COLUMNS} FROM {self.prefix}"{store}" ORDER BY "order"'))
 
-    def last(self, kind: str, name: str) -> int:
-        """The number of the last row of a place, 0 if there is none."""
-        wanted = f'SELECT max("n") FROM {self.prefix}"{store_of(kind)}" WHERE "kind" = ? AND "name" = ?'
-        ((last,),) = self.run(wanted, [kind, name])
-        return last or 0
+    def last(self, place: Place) -> int:
+        wanted = f'SELECT max("n") FROM {self.prefix}"{store_of(place[0])}" WHERE "kind" = ? AND "name" = ?'
+        ((last,),) = self.run(wanted, place)
+        return number(last)
 
     def size(self, store: str) -> int:
         """How many rows a store has."""

@@ -24,7 +24,7 @@ def verify(rows: Statements, *, also: tuple[str, ...] = (), progress: Progress =
         _read(rows, tally, tallies, progress)
     for tally in tallies.values():
         for (kind, name), (n, by) in tally.unseen.items():
-            tally.missing += n - rows.last(kind, name)
+            tally.missing += n - rows.last((kind, name))
             tally.find(f"{kind} {n} of {escaped(name)} is missing; {by} had seen it")
         for kind, name, gone in rows.gaps(tally.store):
             tally.missing += gone
@@ -83,7 +83,7 @@ def _read(rows: Statements, tally: _Tally, tallies: dict[str, _Tally], progress:
             continue
         for kind, n in line.refs.items():
             where = place(kind, row.key, row.task)
-            if rows.last(*where) < n:
+            if rows.last(where) < n:
                 unseen = tallies[store_of(kind)].unseen
                 unseen[where] = max(unseen.get(where, (0, "")), (n, f"{row.kind} {row.n} of {escaped(row.name)}"))
     progress(tally.store, total, total)

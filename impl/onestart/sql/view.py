@@ -122,10 +122,13 @@ class RowsView:
 
     def _newest(self, kind: str, record: Record) -> int:
         """The number of the newest record of another kind that concerns the same key, or task."""
+        where = place(kind, record.key, record.task)
+        if kind == "lease" and where not in self._readings:
+            return self._rows.last(where)  # what others have seen they still tell
         if kind == "attempt":  # one that is lost is not spoken of again
             rows = self._of(record.key).rows.get(kind)
             return rows[-1].n if rows else 0
-        return self._count(place(kind, record.key, record.task))
+        return self._count(where)
 
     def _count(self, where: Place) -> int:
         """How many records there are, legible or not, lost ones too."""
