@@ -74,7 +74,7 @@ def check(
     with processes() as pool:
         chain, flows = (any(entry.model is model for entry in entries) for model in (CHAIN, FLOWS))
         walking = walks(profile, pool) if chain else {}
-        over = overs(profile, seed, pool, ledgers) if chain else {}
+        over = overs(profile, seed, pool, ledgers, at) if chain else {}
         flows_walking = flow_walks(profile, pool) if flows else {}
         storing = store_tests(profile, seed, pool, ledgers, at) if chain else {}
         pending = [removals(entry, options=options, pool=pool) for entry in entries]

@@ -16,7 +16,7 @@ from onestart_conformance.rules import Rules
 from onestart_conformance.scenarios import run_all
 from onestart_conformance.scenarios.row import Row
 from onestart_conformance.standard import BOUNDS, Bound, bound_named, chain
-from onestart_conformance.storage import JSONL, STORAGES
+from onestart_conformance.storage import JSONL, POSTGRES, SQLITE, STORAGES, kind_of
 from onestart_conformance.stories import Retold, retell, story
 from onestart_conformance.walks import Walked, walked
 from onestart_model.catalog import PROFILES
@@ -43,7 +43,10 @@ EFFORTS: Mapping[str, Effort] = {
 }
 
 
-OVER = {"quick": 20, "standard": 150, "deep": 3_000}  # random runs over each further kind of ledger
+OVER = {  # random runs over each further kind of ledger
+    SQLITE: {"quick": 20, "standard": 150, "deep": 3_000},
+    POSTGRES: {"quick": 5, "standard": 30, "deep": 500},
+}
 
 
 @frozen
@@ -82,16 +85,19 @@ def walks(profile: str, pool: Executor) -> dict[str, Future[Walked]]:
     return {bound.name: pool.submit(walked, bound.name, effort.moves) for bound in bounds}
 
 
-def overs(profile: str, seed: int, pool: Executor, ledgers: Sequence[str]) -> dict[str, Future[Over]]:
-    """Random drives over the other kinds of ledgers that a world can be built on, under way in the pool."""
+def overs(profile: str, seed: int, pool: Executor, ledgers: Sequence[str], at: str) -> dict[str, Future[Over]]:
+    """Random drives over the other kinds of ledgers, under way in the pool. at: where PostgreSQL is."""
     others = [ledger for ledger in STORAGES if ledger in ledgers and ledger != JSONL]
-    return {ledger: pool.submit(_over, ledger, OVER[profile], seed) for ledger in others}
+    return {
+        ledger: pool.submit(_over, at if ledger == POSTGRES else ledger, OVER[ledger][profile], seed)
+        for ledger in others
+    }
 
 
 def _over(ledger: str, examples: int, seed: int) -> Over:
     done = campaign(Rules(chain()), number=seed, examples=examples, ledger=ledger)
     found = None if done.run is None else story(done)
-    return Over(ledger, done.tally.examples, done.tally.gates, str(done.objection or ""), found)
+    return Over(kind_of(ledger), done.tally.examples, done.tally.gates, str(done.objection or ""), found)
 
 
 def drive(

@@ -63,7 +63,7 @@ def campaign(
 ) -> Campaign:
     """Random runs until somebody objects as the fault demands (without a fault: at all), or all are done.
 
-    number: the seed; the same one gives the same runs. ledger: where records live, see `storage`.
+    number: the seed; the same one gives the same runs. ledger: where records live, see `storage_of`.
     """
     tally, others = Tally(), Counter[str]()
     uses = frozenset(fault.uses if fault else ())

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from attrs import frozen
+from attrs import field, frozen
 
 from onestart_conformance.judgement import CRASH, Objection
 from onestart_conformance.linearizability import check_histories
 from onestart_conformance.moves import Move, take
 from onestart_conformance.rules import Rules
-from onestart_conformance.storage import JSONL
+from onestart_conformance.storage import JSONL, kind_of
 from onestart_conformance.world import World
 from onestart_model.execution import Step
 
 
 @frozen
 class Run:
-    """moves: those that had a meaning. steps: of the model, that followed from them. ledger: its kind."""
+    """moves: those that had a meaning. steps: of the model, that followed from them. ledger: see `storage_of`."""
 
     moves: tuple[Move, ...]
     steps: tuple[Step, ...]
     objection: Objection | None
-    ledger: str = JSONL
+    ledger: str = field(default=JSONL, repr=kind_of)
 
 
 def replay(rules: Rules, moves: Iterable[Move], ledger: str = JSONL) -> Run:

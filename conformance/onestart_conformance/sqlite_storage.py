@@ -13,22 +13,18 @@ import os
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
 import apsw
 from attrs import define, field
 
-from onestart.health import Health
-from onestart.lines import place
 from onestart.ports import Ledger
-from onestart.records import STORES, store_of
-from onestart.sql.rows import COLUMNS, from_values, read
 from onestart.sql.sqlite import SqliteLedger
-from onestart_conformance.damage.lines import damaged
 from onestart_conformance.disk import Fuse
 from onestart_conformance.gates import Gates, ProcessDied
+from onestart_conformance.row_storage import Ask, RowStorage
 from onestart_conformance.storage import Access, Opened, at_once
 from onestart_conformance.stores.medium import SYNC, WRITE, Medium, Operation, State, TroubleError
 from onestart_conformance.stores.sqlite_vfs import MediumVfs
@@ -84,7 +80,7 @@ class FusedMedium(Medium):
 
 
 @define(eq=False)
-class SqliteStorage:
+class SqliteStorage(RowStorage):
     """See `Storage`."""
 
     folder: str = field(factory=lambda: tempfile.mkdtemp(prefix="onestart-world-", dir=_where()))
@@ -125,11 +121,20 @@ class SqliteStorage:
         assert self._outsider.ledger is not None
         return self._outsider.ledger
 
-    def snapshot(self) -> Mapping[str, bytes]:
-        with self._connection() as connection:
-            return {
-                f"{store} {order}": line for store in _tables(connection) for order, line in _lines(connection, store)
-            }
+    @contextmanager
+    def by_hand(self) -> Iterator[Ask]:
+        """Through the medium, so that it is on the tape."""
+        access = self._access()
+        connection = apsw.Connection(self.path, vfs=access.name)
+        try:
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            yield lambda sql, *values: connection.execute(sql, values).fetchall()
+        finally:
+            connection.close(True)
+            access.vfs.unregister()
+
+    def there(self, ask: Ask) -> Collection[str]:
+        return [name for (name,) in ask("SELECT name FROM sqlite_schema WHERE type = 'table'")]
 
     def power_failure(self, chance: random.Random) -> None:
         image = drawn(self.medium.state, chance)
@@ -141,32 +146,6 @@ class SqliteStorage:
         self.medium.state = State.of(image)
         for access in self._alive:
             access.state = self.medium.state
-
-    def damage(self, kind: str, key: str, task: str, how: str) -> bool:
-        store, (_, name) = store_of(kind), place(kind, key, task)
-        with self._connection() as connection:
-            if store not in _tables(connection):
-                return False
-            wanted = f'SELECT {COLUMNS} FROM "{store}" WHERE "kind" = ? AND "name" = ? ORDER BY "n" DESC LIMIT 1'
-            rows = [from_values(values) for values in connection.execute(wanted, (kind, name))]
-            if not rows or read(rows[0]).health is not Health.INTACT:
-                return False
-            change = f'UPDATE "{store}" SET "line" = ? WHERE "order" = ?'
-            connection.execute(change, (damaged(rows[0].line, how), rows[0].order))
-        return True
-
-    def lose_attempts(self, key: str) -> Collection[str]:
-        """Not if another key would be left with an older record: a store that lost all is what is modeled."""
-        with self._connection() as connection:
-            if "attempts" not in _tables(connection):
-                return ()
-            owners = list(connection.execute('SELECT "order", "name" FROM "attempts" ORDER BY "order"'))
-            first = next((order for order, name in owners if name == key), None)
-            lost = {name for order, name in owners if first is not None and order >= first}
-            if first is None or lost & {name for order, name in owners if order < first}:
-                return ()
-            connection.execute('DELETE FROM "attempts" WHERE "order" >= ?', (first,))
-        return lost
 
     def close(self) -> None:
         for access in list(self._alive):
@@ -183,18 +162,6 @@ class SqliteStorage:
             gone.dead = True
             _close(gone)
 
-    @contextmanager
-    def _connection(self) -> Iterator[apsw.Connection]:
-        """The file, for whoever is no process of the library; through the medium, so that it is on the tape."""
-        access = self._access()
-        connection = apsw.Connection(self.path, vfs=access.name)
-        try:
-            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-            yield connection
-        finally:
-            connection.close(True)
-            access.vfs.unregister()
-
 
 def _where() -> str | None:
     return MEMORY if os.access(MEMORY, os.W_OK) else None
@@ -205,12 +172,3 @@ def _close(access: FusedMedium) -> None:
     if access.ledger is not None:
         access.ledger._abandon()
     access.vfs.unregister()
-
-
-def _tables(connection: apsw.Connection) -> list[str]:
-    found = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-    return [store for store in STORES if store in found]
-
-
-def _lines(connection: apsw.Connection, store: str) -> Iterator[tuple[int, bytes]]:
-    yield from connection.execute(f'SELECT "order", "line" FROM "{store}"')

@@ -14,8 +14,8 @@ from onestart_conformance.gates import Gates
 
 R = TypeVar("R")
 
-JSONL, SQLITE = "jsonl", "sqlite"
-STORAGES = (JSONL, SQLITE)
+JSONL, SQLITE, POSTGRES = "jsonl", "sqlite", "postgres"
+STORAGES = (JSONL, SQLITE, POSTGRES)
 
 
 class Access(Protocol):
@@ -66,12 +66,21 @@ async def at_once(function: Callable[[], R]) -> R:
     return function()
 
 
+def kind_of(ledger: str) -> str:
+    """The kind of a ledger that is given by its kind or, in PostgreSQL, by the server's address."""
+    return ledger if ledger in (JSONL, SQLITE) else POSTGRES
+
+
 def storage_of(ledger: str) -> Storage:
-    """A new one of this kind."""
+    """A new one of this kind, or on the server at this address."""
+    if ledger == JSONL:
+        from onestart_conformance.disk_storage import DiskStorage
+
+        return DiskStorage()
     if ledger == SQLITE:
         from onestart_conformance.sqlite_storage import SqliteStorage
 
         return SqliteStorage()
-    from onestart_conformance.disk_storage import DiskStorage
+    from onestart_conformance.postgres_storage import PostgresStorage  # needs a driver that is an extra
 
-    return DiskStorage()
+    return PostgresStorage(ledger)

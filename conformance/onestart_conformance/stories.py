@@ -15,7 +15,7 @@ from onestart_conformance.judgement import Objection
 from onestart_conformance.moves import NAMES, Move
 from onestart_conformance.rules import Rules
 from onestart_conformance.runs import Run, finish, step
-from onestart_conformance.storage import JSONL, STORAGES
+from onestart_conformance.storage import JSONL, POSTGRES, STORAGES, kind_of
 from onestart_conformance.wording import in_words
 from onestart_conformance.world import World
 from onestart_model.counterexample import Counterexample, CounterexampleError
@@ -79,7 +79,7 @@ def counterexample(run: Run, instance: Instance, fault: Fault | None, source: st
         steps.append(taken)
     replay = {
         "library": "onestart",
-        "ledger": run.ledger,
+        "ledger": kind_of(run.ledger),
         "fault": fault.name if fault else "",
         "moves": [[move.name, *move.arguments] for move in run.moves],
         "oracle": run.objection.oracle,
@@ -89,11 +89,11 @@ def counterexample(run: Run, instance: Instance, fault: Fault | None, source: st
     return Counterexample.of(variant, states, steps, broken=broken, source=source, replay=replay)
 
 
-def retell(trace: Counterexample, *, shipped: bool = False, fault: str | None = None) -> Retold:
+def retell(trace: Counterexample, *, shipped: bool = False, fault: str | None = None, at: str = "") -> Retold:
     """Make a counterexample happen on the library, with the fault that it was found with, another one, or none.
 
-    Raises CounterexampleError for an inductive one, whose first state no run need reach, and for a file that is of
-    another implementation.
+    at: where PostgreSQL is, for a story of a ledger there. Raises CounterexampleError for an inductive one, whose first
+    state no run need reach, and for a file that is of another implementation.
     """
     if trace.inductive:
         raise CounterexampleError("a counterexample to induction begins anywhere, so no library can be brought there")
@@ -101,8 +101,8 @@ def retell(trace: Counterexample, *, shipped: bool = False, fault: str | None = 
         raise CounterexampleError(f"it is of another implementation: {trace.replay.get('library')!r}")
     for seed in _faults(trace, shipped, fault):
         with seeded(seed):
-            return _moved(trace) if trace.replay else _followed(trace, follow(trace))
-    return _moved(trace) if trace.replay else _followed(trace, follow(trace, shipped=True))
+            return _moved(trace, at) if trace.replay else _followed(trace, follow(trace))
+    return _moved(trace, at) if trace.replay else _followed(trace, follow(trace, shipped=True))
 
 
 def _faults(trace: Counterexample, shipped: bool, fault: str | None) -> Iterable[Fault]:
@@ -127,12 +127,14 @@ def _moves(trace: Counterexample) -> list[Move]:
     return moves
 
 
-def _moved(trace: Counterexample) -> Retold:
+def _moved(trace: Counterexample, at: str) -> Retold:
     instance = evolve(trace.instance, without=frozenset())
     ledger = trace.replay.get("ledger", JSONL)
     if ledger not in STORAGES:
         raise CounterexampleError(f"it is of another kind of ledger: {ledger!r}; known: {', '.join(STORAGES)}")
-    world = World(Rules(_fixed(instance, trace)), ledger)
+    if ledger == POSTGRES and not at:
+        raise CounterexampleError("it is of a ledger in PostgreSQL: say with --at where one may be")
+    world = World(Rules(_fixed(instance, trace)), at if ledger == POSTGRES else ledger)
     told: list[Told] = []
     try:
         for move in _moves(trace):
@@ -142,9 +144,9 @@ def _moved(trace: Counterexample) -> Retold:
             if world.objection is not None:
                 break
         finish(world)
-        at = len(told) if world.objection is not None else 0
+        last = len(told) if world.objection is not None else 0
         starts = {key: world.engine.starts.get(key, 0) for key in world.keys}
-        return Retold(tuple(told), world.objection, at, starts)
+        return Retold(tuple(told), world.objection, last, starts)
     finally:
         world.end()
 

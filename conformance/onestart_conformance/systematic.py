@@ -18,7 +18,7 @@ from onestart_conformance.judgement import Objection
 from onestart_conformance.moves import Move
 from onestart_conformance.rules import Rules
 from onestart_conformance.runs import finish, step
-from onestart_conformance.storage import JSONL
+from onestart_conformance.storage import JSONL, kind_of
 from onestart_conformance.world import World
 from onestart_model.execution import State, Step
 
@@ -48,7 +48,7 @@ class Walk:
 
     rules: Rules
     allowed: Allowed
-    ledger: str = JSONL
+    ledger: str = field(default=JSONL, repr=kind_of)
     places: list[Place] = field(factory=list)
     numbers: dict[Hashable, int] = field(factory=dict)
     states: set[State] = field(factory=set)

@@ -21,7 +21,7 @@ from onestart_conformance.loop import StillLoop
 from onestart_conformance.monitor import Monitor
 from onestart_conformance.node import Call, Node
 from onestart_conformance.rules import Rules
-from onestart_conformance.storage import JSONL, Storage, storage_of
+from onestart_conformance.storage import JSONL, Storage, kind_of, storage_of
 from onestart_model.execution import State
 
 T = TypeVar("T")
@@ -35,12 +35,12 @@ def _identity(key: str, foreign: bool) -> str:
 class World:
     """rules: of the instance that the monitor follows. Its sizes say how many keys, tasks and processes there are.
 
-    ledger: where records live. bystanders: further processes that submit nothing. strict: the rules with every
-    protection, where `rules` lack one.
+    ledger: where records live, see `storage_of`. bystanders: further processes that submit nothing. strict: the rules
+    with every protection, where `rules` lack one.
     """
 
     rules: Rules
-    ledger: str = JSONL
+    ledger: str = field(default=JSONL, repr=kind_of)
     bystanders: int = 0
     strict: Rules | None = None
     nodes: list[Node] = field(factory=list)

@@ -12,13 +12,14 @@ from rich.markup import escape
 
 from onestart_conformance.campaign import Campaign, campaign
 from onestart_conformance.commands.flows import drive_flows
+from onestart_conformance.commands.ledgers import at_option, storage_at
 from onestart_conformance.coverage import Coverage, of_tally
 from onestart_conformance.faults import Fault, fault_named
 from onestart_conformance.flows.systematic import BOUNDS as FLOW_BOUNDS
 from onestart_conformance.moves import Move
 from onestart_conformance.rules import Rules
 from onestart_conformance.standard import BOUNDS, SEED, Bound, bound_named, chain
-from onestart_conformance.storage import JSONL, STORAGES
+from onestart_conformance.storage import JSONL, STORAGES, kind_of
 from onestart_conformance.stories import story
 from onestart_conformance.systematic import Walk
 from onestart_conformance.walks import Walked, walked
@@ -46,6 +47,7 @@ KNOWN_FLOWS = ", ".join(bound.name for bound in FLOW_BOUNDS)
 @click.option("--processes", default=3, show_default=True, type=click.IntRange(1, 4), help="Processes.")
 @click.option("--fault", metavar="NAME", help="Seed this fault into the library.")
 @click.option("--ledger", type=click.Choice(STORAGES), default=JSONL, show_default=True, help="Where records live.")
+@at_option
 @click.option("--flows", is_flag=True, help=f"Drive flows instead. Bounds then: {KNOWN_FLOWS}.")
 @save_option
 @json_option
@@ -60,6 +62,7 @@ def drive(
     processes: int,
     fault: str | None,
     ledger: str,
+    at: str,
     flows: bool,
     save: Path | None,
     as_json: bool,
@@ -77,15 +80,16 @@ def drive(
             drive_flows(seed=seed, examples=examples, bound=bound, most=moves, fault=fault, save=save, as_json=as_json)
         )
     chosen = fault_named(fault) if fault else None
+    place = storage_at(ledger, at)
     screen = Screen(quiet=as_json)
     small = bound_named(bound) if bound else None
     rules = Rules(chain(keys=keys, processes=processes))
     start = time.perf_counter()
     if small:
-        walk = _walk(screen, small, chosen, moves, ledger)
+        walk = _walk(screen, small, chosen, moves, place)
         coverage, trace = walk.coverage, walk.story
     else:
-        done = _random(screen, rules, chosen, seed, examples, ledger)
+        done = _random(screen, rules, chosen, seed, examples, place)
         trace = story(done) if done.run else None
         coverage = of_tally(rules, done.tally)
     seconds = time.perf_counter() - start
@@ -100,7 +104,7 @@ def drive(
 
 
 def _random(screen: Screen, rules: Rules, fault: Fault | None, seed: int, examples: int, ledger: str) -> Campaign:
-    with screen.phase(f"random drive over {ledger}, seed {seed}") as tell:
+    with screen.phase(f"random drive over {kind_of(ledger)}, seed {seed}") as tell:
 
         def report(done: int, gates: int) -> None:
             tell(f"{done:,} of {examples:,} runs, {gates:,} steps of the implementation", done / examples)
@@ -109,7 +113,7 @@ def _random(screen: Screen, rules: Rules, fault: Fault | None, seed: int, exampl
 
 
 def _walk(screen: Screen, bound: Bound, fault: Fault | None, moves: int, ledger: str) -> Walked:
-    with screen.phase(f"systematic drive over {ledger}, {bound.name}") as tell:
+    with screen.phase(f"systematic drive over {kind_of(ledger)}, {bound.name}") as tell:
 
         def report(done: Walk) -> None:
             tell(f"{done.taken:,} moves, {len(done.places):,} situations, {done.left:,} moves left", done.taken / moves)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from onestart.ports import LedgerUnavailableError
-from onestart_conformance.stores.killing import POSTGRES
+from onestart_conformance.storage import POSTGRES
 from onestart_model.expression import RuleError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -22,14 +22,17 @@ def ledger_options(*more: str) -> Callable[[F], F]:
     """--ledger and --at. more: kinds that this command knows besides."""
 
     def decorate(function: F) -> F:
-        at = click.option(
-            "--at", default="", metavar="ADDRESS", help="Where PostgreSQL is; schemas are made, and dropped."
-        )
         kinds = click.Choice([*more, *LEDGERS, "all"])
         kind = click.option("--ledger", type=kinds, default="all", show_default=True, help="Which kind of ledger.")
-        return kind(at(function))
+        return kind(at_option(function))
 
     return decorate
+
+
+def at_option(function: F) -> F:
+    """--at alone."""
+    where = "Where PostgreSQL is; schemas are made, and dropped."
+    return click.option("--at", default="", metavar="ADDRESS", help=where)(function)
 
 
 def reach(at: str) -> None:
@@ -40,6 +43,11 @@ def reach(at: str) -> None:
         Server(at, "onestart").connect().close()
     except LedgerUnavailableError as error:
         raise RuleError(f"PostgreSQL: {error}") from None
+
+
+def storage_at(ledger: str, at: str) -> str:
+    """The kind of a ledger, or the address of the server that it is to be on; see `storage_of`. Raises RuleError."""
+    return at if POSTGRES in chosen_ledgers(ledger, at) else ledger
 
 
 def chosen_ledgers(ledger: str, at: str, *more: str) -> tuple[str, ...]:

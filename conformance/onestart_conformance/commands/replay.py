@@ -11,6 +11,7 @@ from attrs import asdict
 from rich.markup import escape
 
 from onestart_conformance.commands.flows import replay_flow
+from onestart_conformance.commands.ledgers import at_option, reach
 from onestart_conformance.flows.follow import follow_flow
 from onestart_conformance.flows.stories import is_flow_story
 from onestart_conformance.judgement import Objection
@@ -20,16 +21,15 @@ from onestart_model.counterexample import Counterexample, load
 from onestart_report.options import ModelCommand, json_option
 from onestart_report.screen import Screen
 
-RETELLERS = {"chain": retell, "flows": follow_flow}
-
 
 @click.command(cls=ModelCommand)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--shipped", is_flag=True, help="The library as it is, without the fault that the file names.")
 @click.option("--fault", metavar="NAME", help="With this seeded fault instead.")
+@at_option
 @json_option
 @click.pass_context
-def replay(ctx: click.Context, file: Path, shipped: bool, fault: str | None, as_json: bool) -> None:
+def replay(ctx: click.Context, file: Path, shipped: bool, fault: str | None, at: str, as_json: bool) -> None:
     """Show a counterexample on the implementation; exit code 1 while it still fails, 0 once it does not.
 
     A file from a drive says which moves make it happen. A trace that was found by proof or enumeration is followed: for
@@ -41,14 +41,22 @@ def replay(ctx: click.Context, file: Path, shipped: bool, fault: str | None, as_
     if is_flow_story(file):
         ctx.exit(replay_flow(file, shipped=shipped, fault=fault, as_json=as_json))
     trace = load(file, [entry.model for entry in CATALOG])
-    if trace.instance.model.name not in RETELLERS:
-        raise click.UsageError(f"{file} is of the model {trace.instance.model.name}, which no library implements")
-    retold = RETELLERS[trace.instance.model.name](trace, shipped=shipped, fault=fault)
+    retold = _retold(trace, shipped=shipped, fault=fault, at=at)
     screen = Screen(quiet=as_json)
     _show(screen, trace, retold, _library(trace, shipped, fault))
     if as_json:
         screen.raw(json.dumps(_document(retold), indent=1))
     ctx.exit(1 if retold.fails else 0)
+
+
+def _retold(trace: Counterexample, *, shipped: bool, fault: str | None, at: str) -> Retold:
+    if trace.instance.model.name == "flows":
+        return follow_flow(trace, shipped=shipped, fault=fault)
+    if trace.instance.model.name != "chain":
+        raise click.UsageError(f"it is of the model {trace.instance.model.name}, which no library implements")
+    if at:
+        reach(at)
+    return retell(trace, shipped=shipped, fault=fault, at=at)
 
 
 def _library(trace: Counterexample, shipped: bool, fault: str | None) -> str:

@@ -14,7 +14,8 @@ from rich.markup import escape
 
 from onestart_conformance.commands.ledgers import chosen_ledgers, ledger_options
 from onestart_conformance.standard import SEED
-from onestart_conformance.stores.killing import POSTGRES, Kills, kill_all
+from onestart_conformance.storage import POSTGRES
+from onestart_conformance.stores.killing import Kills, kill_all
 from onestart_conformance.stores.suite import (
     HOLDS,
     LIMITS,

@@ -18,7 +18,6 @@ from typing import Any
 from attrs import frozen
 
 CONNINFO = "ONESTART_KILLS_CONNINFO"
-POSTGRES = "postgres"
 
 
 @frozen

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from attrs import define, field, frozen
 
+from onestart_conformance.storage import POSTGRES
 from onestart_conformance.stores.crashes import Explored, Failing, Scene, crashes, failures, scene
 from onestart_conformance.stores.judging import AGREED, LIVE, ONE_START, UNDAMAGED, Breach
-from onestart_conformance.stores.killing import POSTGRES
 from onestart_conformance.stores.machines import MACHINES
 from onestart_conformance.stores.pairs import pairs
 from onestart_conformance.stores.places import PLACES, Place

@@ -28,7 +28,8 @@ from onestart.launches import AlreadyLaunchedError
 from onestart.ledgers import open_ledger
 from onestart.ports import Ledger, LedgerUnavailableError, Order, View
 from onestart.records import Record
-from onestart_conformance.stores.killing import CONNINFO, POSTGRES
+from onestart_conformance.storage import POSTGRES
+from onestart_conformance.stores.killing import CONNINFO
 
 if TYPE_CHECKING:
     from onestart_conformance.stores.postgres_backends import Backends

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,6 +24,9 @@ _SECRETS = ("password", "sslpassword", "oauth_client_secret")
 _MANGLED = "the connection string is none of PostgreSQL's; in a URL, special characters of a password are %-encoded"
 _NEVER_BY_ITSELF = 1 << 62  # executions after which psycopg prepares what it was not asked to prepare
 _OLDEST = 130_000  # the first with the functions that tell transactions apart
+
+# What it would write to standard error when a connection is lost is raised here; whoever sets up logging still gets it.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 
 class LostError(LedgerUnavailableError):
