@@ -12,7 +12,7 @@ import click
 from rich.markup import escape
 
 from onestart_conformance.commands.ledgers import LEFT_OUT, chosen_ledgers, ledger_options
-from onestart_conformance.damage.campaign import Part, medium_of, parts, try_all
+from onestart_conformance.damage.campaign import EVERY, Part, medium_of, parts, try_all
 from onestart_conformance.damage.limits import LIMITS, Limit, Shown
 from onestart_conformance.damage.oracles import ORACLES
 from onestart_conformance.damage.policy import page, policy
@@ -32,7 +32,9 @@ NEXT = "next:  onestart faults --list   or   onestart ledger verify PATH"
 
 @click.command(cls=ModelCommand)
 @ledger_options()
-@click.option("--profile", type=click.Choice(PROFILES), default="quick", show_default=True, help="How much of it.")
+@click.option(
+    "--profile", type=click.Choice([*PROFILES, EVERY]), default="quick", show_default=True, help="How much of it."
+)
 @click.option("--seed", default=SEED, show_default=True, help="Of the pairs; the same seed gives the same ones.")
 @click.option("--jobs", default=2, show_default=True, type=click.IntRange(1, 64), help="Processes at work.")
 @click.option(
@@ -50,6 +52,9 @@ def damage(
 
     Bits are flipped, stores cut off at every byte, records zeroed, swapped, repeated and rolled back; two damages are
     drawn together. Each time the key is submitted again, and so are another one of its task and an unrelated one.
+
+    On two cores deep takes some minutes for each ledger. Of a database it damages every fourth byte; every-byte, which
+    takes hours, each.
 
     Exit code 1 if an oracle objects.
     """

@@ -34,15 +34,18 @@ class Effort:
     pairs: int
 
 
+EVERY = "every-byte"
 EFFORTS: Mapping[str, Effort] = {
     "quick": Effort(Scope(64, 8), 104),
     "standard": Effort(Scope(8, 1), 1_000),
     "deep": Effort(Scope(1, 1), 20_000),
+    EVERY: Effort(Scope(1, 1), 20_000),
 }
 ROWS: Mapping[str, Effort] = {  # a database takes several times as long
     "quick": Effort(Scope(512, 64, 8), 40),
     "standard": Effort(Scope(64, 16, 2), 400),
-    "deep": Effort(Scope(1, 1, 1), 4_000),
+    "deep": Effort(Scope(4, 4, 1), 2_000),
+    EVERY: Effort(Scope(1, 1, 1), 4_000),
 }
 FILE = "(file)"
 

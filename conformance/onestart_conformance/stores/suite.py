@@ -92,8 +92,8 @@ PLANS: Mapping[str, Plan] = {
     "deep": Plan(
         200,
         {"jsonl": Effort(grain=1, drawn=64), "sqlite": Effort(grain=1, drawn=64)},
-        {"jsonl": None, "sqlite": 4000},
-        {"jsonl": Failing(1, 20), "sqlite": Failing(1, 12)},
+        {"jsonl": None, "sqlite": 1000},
+        {"jsonl": Failing(1, 20), "sqlite": Failing(4, 6, 5)},
     ),
 }
 
