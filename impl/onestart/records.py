@@ -153,10 +153,12 @@ STORES: dict[str, tuple[str, ...]] = {
     "flows": ("step",),
 }
 
+_STORE_OF = {kind: store for store, kinds in STORES.items() for kind in kinds}
+
 
 def store_of(kind: str) -> str:
     """The store that keeps records of this kind."""
-    return next(store for store, kinds in STORES.items() if kind in kinds)
+    return _STORE_OF[kind]
 
 
 def to_body(record: Record) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from onestart.group_commit import GroupCommit, Run, Step, Take
 from onestart.jsonl.files import LocalFiles
 from onestart.locks import FileLock
 from onestart.ports import LedgerUnavailableError, NotALedgerError, View
-from onestart.records import Record, store_of
+from onestart.records import KINDS, Record, store_of
 from onestart.sql.rows import COLUMNS, SCHEMA_VERSION, Row
 from onestart.sql.statements import SELECT_LEDGER, Statements, schema
 from onestart.sql.under_way import UnderWay
@@ -32,7 +32,8 @@ _SCHEMA = schema(number="INTEGER", blob="BLOB", primary="INTEGER")
 _CHUNK = 1 << 16  # SQLite writes less than 128 KiB at once
 _LEAST = 512  # bytes: of SQLite's smallest page
 _BUSY = 10_000  # milliseconds that a foreign transaction is waited for; ours wait at the lock
-_INSERT = f"VALUES ({', '.join('?' * len(Row._fields))})"
+_VALUES = ", ".join("?" * len(Row._fields))
+_INSERT = {kind: f'INSERT INTO "{store_of(kind)}" ({COLUMNS}) VALUES ({_VALUES})' for kind in KINDS}
 
 
 class SqliteLedger:
@@ -182,7 +183,7 @@ class SqliteRows(Statements):
         return () if found == ["ok"] else tuple(text for part in found for text in part.splitlines())
 
     def insert(self, row: Row) -> None:
-        self.run(f'INSERT INTO "{store_of(row.kind)}" ({COLUMNS}) {_INSERT}', row)
+        self.run(_INSERT[row.kind], row)
         self.order = row.order
 
 

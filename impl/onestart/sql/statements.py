@@ -64,18 +64,12 @@ class Statements:
         return map(from_values, self.run(_of_keys(len(keys), self.prefix), [*keys] * (len(_BY_KEY) + 3)))
 
     def of_place(self, place: Place, most: int | None = None) -> Sequence[Row]:
-        kind, name = place
-        wanted = (
-            f'SELECT {COLUMNS} FROM {self.prefix}"{store_of(kind)}" WHERE "kind" = ? AND "name" = ? ORDER BY "n" DESC'
-        )
-        limited = [] if most is None else [most]
-        found = self.run(wanted + " LIMIT ?" * len(limited), [kind, name, *limited])
+        limited = () if most is None else (most,)
+        found = self.run(_of_place(place[0], self.prefix) + " LIMIT ?" * len(limited), (*place, *limited))
         return [from_values(values) for values in found][::-1]
 
     def lease_seen(self, task: str) -> int:
-        # Not one maximum over a union of them: PostgreSQL takes three times as long to plan that.
-        each = (f'(SELECT max("lease") FROM {self.prefix}"{table}" WHERE "task" = ?)' for table in TABLES)
-        (seen,) = self.run(f"SELECT {', '.join(each)}", [task] * len(TABLES))
+        (seen,) = self.run(_lease_seen(self.prefix), [task] * len(TABLES))
         return max(map(number, seen))
 
     def keys_of(self, task: str) -> Iterable[str]:
@@ -105,8 +99,7 @@ class Statements:
         return map(from_values, self.stream(f'SELECT {COLUMNS} FROM {self.prefix}"{store}" ORDER BY "order"'))
 
     def last(self, place: Place) -> int:
-        wanted = f'SELECT max("n") FROM {self.prefix}"{store_of(place[0])}" WHERE "kind" = ? AND "name" = ?'
-        ((last,),) = self.run(wanted, place)
+        ((last,),) = self.run(_last(place[0], self.prefix), place)
         return number(last)
 
     def size(self, store: str) -> int:
@@ -124,6 +117,23 @@ class Statements:
     def count(self) -> int:
         """How many rows there are."""
         return sum(map(self.size, TABLES))
+
+
+@cache
+def _of_place(kind: str, prefix: str) -> str:
+    return f'SELECT {COLUMNS} FROM {prefix}"{store_of(kind)}" WHERE "kind" = ? AND "name" = ? ORDER BY "n" DESC'
+
+
+@cache
+def _last(kind: str, prefix: str) -> str:
+    return f'SELECT max("n") FROM {prefix}"{store_of(kind)}" WHERE "kind" = ? AND "name" = ?'
+
+
+@cache
+def _lease_seen(prefix: str) -> str:
+    # Not one maximum over a union of them: PostgreSQL takes three times as long to plan that.
+    each = (f'(SELECT max("lease") FROM {prefix}"{table}" WHERE "task" = ?)' for table in TABLES)
+    return f"SELECT {', '.join(each)}"
 
 
 @cache

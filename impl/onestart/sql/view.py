@@ -24,6 +24,14 @@ class _Known(NamedTuple):
     seen: dict[str, int]
     task: str | None
 
+    def last(self, kind: str, *, lost: bool = True) -> int:
+        """The number of the newest record. lost: also one that only others have seen; an attempt record that is lost is
+        not spoken of again.
+        """
+        rows = self.rows.get(kind)
+        there = rows[-1].n if rows else 0
+        return max(there, self.seen.get(kind, 0)) if lost else there
+
 
 class RowsView:
     """A `View` of one moment. Remembers what it has read until it is told that another step begins.
@@ -114,30 +122,33 @@ class RowsView:
 
     def append(self, record: Record) -> None:
         """Record it, durable with the transaction."""
-        where = place(record.kind, record.key, record.task)
-        refs = {other: n for other in KINDS if other != record.kind and (n := self._newest(other, record))}
-        n = self._count(where) + 1
-        self._rows.insert(row_of(record, order=self._rows.order + 1, n=n, refs=refs))
+        n = self._count(place(record.kind, record.key, record.task)) + 1
+        self._rows.insert(row_of(record, order=self._rows.order + 1, n=n, refs=self._refs(record)))
         self.forget()
 
-    def _newest(self, kind: str, record: Record) -> int:
-        """The number of the newest record of another kind that concerns the same key, or task."""
-        where = place(kind, record.key, record.task)
-        if kind == "lease" and where not in self._readings:
-            return self._rows.last(where)  # what others have seen they still tell
-        if kind == "attempt":  # one that is lost is not spoken of again
-            rows = self._of(record.key).rows.get(kind)
-            return rows[-1].n if rows else 0
-        return self._count(where)
+    def _refs(self, record: Record) -> dict[str, int]:
+        """The number of the newest record of each other kind that concerns the same key, or task."""
+        known, refs = self._of(record.key), dict[str, int]()
+        for kind in KINDS:
+            if kind == record.kind:
+                continue
+            n = self._last_lease(record.task) if kind == "lease" else known.last(kind, lost=kind != "attempt")
+            if n:
+                refs[kind] = n
+        return refs
+
+    def _last_lease(self, task: str) -> int:
+        """Not those that only others have seen, if there is no telling yet: they still tell."""
+        where = ("lease", task)
+        reading = self._readings.get(where)
+        return self._rows.last(where) if reading is None else reading.count
 
     def _count(self, where: Place) -> int:
         """How many records there are, legible or not, lost ones too."""
         kind, name = where
         if kind == "lease":
             return self.lease(name).count
-        known = self._of(name)
-        rows = known.rows.get(kind)
-        return max(rows[-1].n if rows else 0, known.seen.get(kind, 0))
+        return self._of(name).last(kind)
 
     def _of(self, key: str) -> _Known:
         if key not in self._known:
