@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 Cut: TypeAlias = Literal["before", "at once", "answered"]
 
 _READY = ord("Z")
-_COMMIT = b"COMMIT\0"
+_COMMIT = b"\0COMMIT\0"  # alone in a message: of a transaction that has written something
 _MOST = 1 << 16
 
 

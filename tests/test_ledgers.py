@@ -18,6 +18,8 @@ from onestart.executors import CallableExecutor
 from onestart.ledgers import Address, BadAddressError, open_ledger, repair_ledger, verify_ledger
 from onestart.records import STORES, Receipt
 from onestart.repair import RepairRefusedError
+from onestart.sql.postgres import PostgresLedger
+from postgres_server import RealServer
 from stores import KINDS, Store, store
 
 
@@ -83,7 +85,27 @@ def test_a_schema_is_part_of_the_address_and_a_password_is_not_shown() -> None:
     assert Address.parse("postgresql://h/db?schema=mine").place == "postgresql://h/db"
 
 
-@pytest.mark.parametrize("text", ["", "sqlite://file", "jsonl://", "mysql://h/db", "sqlite:///", "a\0b"])
+def test_statements_are_prepared_if_the_address_says_so(postgres: RealServer) -> None:
+    """It is no part of what libpq gets, and what is printed can be typed again."""
+    address = Address.parse("postgresql://h/db?prepared=yes&sslmode=require")
+    assert (address.place, address.prepared) == ("postgresql://h/db?sslmode=require", True)
+    assert Address.parse(str(address)) == address
+    assert str(Address.parse("postgresql://h/db?prepared=yes&schema=a")) == "postgresql://h/db?schema=a&prepared=yes"
+    assert not Address.parse("postgresql://h/db?prepared=no").prepared
+    for prepared in ("yes", "no"):
+        ledger = open_ledger(f"{postgres.conninfo}&schema=prepared_{prepared}&prepared={prepared}")
+        asyncio.run(ledger.step(lambda view: (None, view.receipt("a"))))
+        asyncio.run(ledger.step(lambda view: (None, view.receipt("b"))))
+        assert isinstance(ledger, PostgresLedger)
+        assert ledger._rows is not None
+        found = ledger._rows.connection.execute("SELECT count(*) FROM pg_prepared_statements").fetchall()
+        assert (found[0][0] > 0) == (prepared == "yes")
+        ledger.close()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "postgres://h/?prepared=maybe", "sqlite://file", "jsonl://", "mysql://h/db", "sqlite:///", "a\0b"]
+)
 def test_what_is_no_address_is_said_in_one_line(text: str) -> None:
     with pytest.raises(BadAddressError) as raised:
         Address.parse(text)

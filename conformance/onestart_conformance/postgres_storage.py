@@ -18,6 +18,7 @@ from attrs import Factory, define, field, frozen
 
 from onestart.ports import Ledger
 from onestart.sql.postgres import PostgresLedger
+from onestart.sql.postgres.rows import LET_GO
 from onestart.sql.postgres.server import Connection, Server
 from onestart_conformance.damage.postgres import Clockless
 from onestart_conformance.disk import Fuse
@@ -27,7 +28,7 @@ from onestart_conformance.storage import Access, Opened, at_once
 
 AT_ONCE, IN_A_STATEMENT, BEFORE_THE_END, AFTER_THE_END = range(4)
 STATEMENTS = 6  # of a step, at one of which it may break off
-ENDS = ("COMMIT", "ROLLBACK")
+ENDS = ("COMMIT", LET_GO)
 _NUMBERS = count(1)
 
 
@@ -86,7 +87,7 @@ class FusedConnection:
         text = query if isinstance(query, str) else ""
         self._line.statement(self._connection, text)
         done = self._connection.execute(query, *arguments, **options)
-        if text == "ROLLBACK":
+        if text == LET_GO:
             self._line.ended(self._connection)
         return done
 

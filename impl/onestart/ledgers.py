@@ -34,11 +34,15 @@ class BadAddressError(ValueError):
 
 @frozen
 class Address:
-    """scheme: jsonl, sqlite or postgresql. place: a path, or what libpq takes. schema: of a PostgreSQL database."""
+    """scheme: jsonl, sqlite or postgresql. place: a path, or what libpq takes.
+
+    schema: of a PostgreSQL database. prepared: whether its sessions keep statements, see `PostgresLedger`.
+    """
 
     scheme: str
     place: str
     schema: str = "onestart"
+    prepared: bool = False
 
     @classmethod
     def parse(cls, text: str) -> Address:
@@ -59,12 +63,16 @@ class Address:
 
     @classmethod
     def _of_server(cls, text: str) -> Address:
-        """Takes the schema out, which libpq does not know."""
+        """Takes out what libpq does not know."""
         before, mark, options = text.partition("?")
-        found = [option for option in options.split("&") if option.startswith("schema=")]
-        rest = "&".join(option for option in options.split("&") if option not in found)
+        every = [option.partition("=") for option in options.split("&")]
+        ours = {name: value for name, _, value in every if name in ("schema", "prepared")}
+        rest = "&".join("".join(option) for option in every if option[0] not in ours)
+        prepared = ours.get("prepared", "no")
+        if prepared not in ("yes", "no"):
+            raise BadAddressError(f"prepared={escaped(prepared)}: say yes, or no if a pooler is in between")
         place = f"{before}{mark if rest else ''}{rest}"
-        return cls("postgresql", place, found[-1].partition("=")[2]) if found else cls("postgresql", place)
+        return cls("postgresql", place, ours.get("schema", "onestart"), prepared == "yes")
 
     @classmethod
     def _of_path(cls, text: str) -> Address:
@@ -81,8 +89,10 @@ class Address:
     def __str__(self) -> str:
         """The address, without a password."""
         if self.scheme == "postgresql":
-            schema = "" if self.schema == "onestart" else f"{'&' if '?' in self.place else '?'}schema={self.schema}"
-            return _PASSWORD.sub("***", self.place) + schema
+            more = [] if self.schema == "onestart" else [f"schema={self.schema}"]
+            more += ["prepared=yes"] if self.prepared else []
+            mark = "&" if "?" in self.place else "?"
+            return _PASSWORD.sub("***", self.place) + (mark if more else "") + "&".join(more)
         return f"{self.scheme}:///{self.place}"
 
 
@@ -118,7 +128,7 @@ def open_ledger(address: str | Address) -> Ledger:
         return SqliteLedger(address.place)
     from onestart.sql.postgres import PostgresLedger
 
-    return PostgresLedger(address.place, schema=address.schema)
+    return PostgresLedger(address.place, schema=address.schema, prepared=address.prepared)
 
 
 @contextmanager

@@ -77,7 +77,7 @@ class PostgresLedger:
     def _end(self, rows: PostgresRows) -> None:
         """What was only read is durable already: with these settings nobody sees what is not."""
         if not rows.written:
-            rows.roll_back()
+            rows.let_go()
             return
         try:
             rows.commit()
@@ -97,7 +97,7 @@ class PostgresLedger:
             try:
                 rows = self._locked()
                 there = rows.has_all(lost.written, lost.transaction)
-                rows.roll_back()
+                rows.let_go()
             except LedgerUnavailableError as error:
                 reason = error
                 continue

@@ -49,6 +49,8 @@ INSERT = """
     )
     INSERT INTO {prefix}"{table}" ({columns}) VALUES ((SELECT "records" FROM "moved"), {values})
 """
+# There is nothing to wait for. Not by ROLLBACK, after which psycopg takes all statements that are prepared for gone.
+LET_GO = "SELECT pg_catalog.set_config('synchronous_commit', 'off', true); COMMIT"
 _VALUES = ", ".join(["%s"] * (len(Row._fields) - 1))
 _AT_ONCE = 1000  # rows that are fetched or inserted together when there are many
 
@@ -135,10 +137,10 @@ class PostgresRows(Statements):
         if ended.statusmessage != "COMMIT":
             raise LedgerUnavailableError("ledger", "the server has ended the transaction; nothing was written")
 
-    def roll_back(self) -> None:
-        """End a transaction that has written nothing, or shall not have."""
+    def let_go(self) -> None:
+        """End a transaction that has written nothing."""
         with translated(self.connection):
-            self.connection.execute("ROLLBACK")
+            self.connection.execute(LET_GO)
 
     def has_all(self, rows: Iterable[Row], transaction: str) -> bool:
         """Whether these rows are there, byte for byte, as that transaction has inserted them."""
