@@ -44,7 +44,7 @@ EFFORTS: Mapping[str, Effort] = {
 ROWS: Mapping[str, Effort] = {  # a database takes several times as long
     "quick": Effort(Scope(512, 64, 8), 40),
     "standard": Effort(Scope(64, 16, 2), 400),
-    "deep": Effort(Scope(4, 4, 1), 2_000),
+    "deep": Effort(Scope(8, 8, 1), 2_000),
     EVERY: Effort(Scope(1, 1, 1), 4_000),
 }
 FILE = "(file)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 import time
 from collections.abc import Iterator
@@ -40,6 +41,8 @@ def doctor(address: str) -> int:
         with inspected(place) as view:
             found = list(complaints(view, iter(view.all_tasks()), time.time()))
     except NotALedgerError as error:
+        if place.scheme == "sqlite" and os.path.isfile(place.place):
+            raise click.UsageError(f"{error}\nif it has been a ledger: {_typed('repair', place)}") from None
         raise click.UsageError(str(error)) from None
     except LedgerUnavailableError as error:
         click.echo(f"{error}\n{unavailable(error.store)}")

@@ -19,7 +19,7 @@ from onestart.jsonl.files import LocalFiles
 from onestart.locks import FileLock
 from onestart.ports import LedgerUnavailableError, NotALedgerError, View
 from onestart.records import KINDS, Record, store_of
-from onestart.sql.rows import COLUMNS, SCHEMA_VERSION, Row
+from onestart.sql.rows import COLUMNS, SCHEMA_VERSION, Row, number
 from onestart.sql.statements import SELECT_LEDGER, Statements, schema
 from onestart.sql.under_way import UnderWay
 from onestart.sql.view import RowsView
@@ -161,10 +161,13 @@ class SqliteRows(Statements):
 
     def begin(self) -> None:
         """Take note of how much there is. Raises NotALedgerError for another version."""
-        (found,) = self.run(SELECT_LEDGER)
-        if found[0] != SCHEMA_VERSION:
-            raise NotALedgerError(f"the ledger is of version {found[0]}; this program knows version {SCHEMA_VERSION}")
-        self.order = found[1]
+        found = list(self.run(SELECT_LEDGER))
+        if len(found) != 1:
+            raise NotALedgerError(f"the table of the ledger's state has {len(found)} rows")
+        version, order = found[0]
+        if version != SCHEMA_VERSION:
+            raise NotALedgerError(f"the ledger is of version {version}; this program knows version {SCHEMA_VERSION}")
+        self.order = number(order)
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> Iterable[tuple[Any, ...]]:
         try:
@@ -179,7 +182,10 @@ class SqliteRows(Statements):
             raise unavailable(error) from error
 
     def integrity(self) -> tuple[str, ...]:
-        found = [str(text) for (text,) in self.run(f"PRAGMA integrity_check({MOST})")]
+        try:
+            found = [str(text) for (text,) in self.run(f"PRAGMA integrity_check({MOST})")]
+        except LedgerUnavailableError as error:
+            return (error.reason,)
         return () if found == ["ok"] else tuple(text for part in found for text in part.splitlines())
 
     def insert(self, row: Row) -> None:
@@ -310,7 +316,10 @@ def _distrust(connection: apsw.Connection) -> None:
 
 def _check_schema(connection: apsw.Connection, path: str) -> None:
     """Raises NotALedgerError unless the tables are those that this program makes."""
-    found = connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall()
+    try:
+        found = connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall()
+    except UnicodeDecodeError:  # a page that is damaged
+        found = []
     if {sql for (sql,) in found} != set(_SCHEMA):
         raise NotALedgerError(f"{path} has other tables than a ledger of version {SCHEMA_VERSION}")
 

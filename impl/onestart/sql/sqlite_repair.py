@@ -9,7 +9,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from onestart.health import Health
 from onestart.history import History, Kept
@@ -22,8 +22,10 @@ from onestart.repair import Repair, RepairRefusedError, save, survey
 from onestart.sql.history import RowsWriter, kept, missing
 from onestart.sql.rows import COLUMNS, TABLES, Row, from_values, read
 from onestart.sql.sqlite import SqliteRows, created, in_force, lock_of, locked, reading
+from onestart.sql.sqlite_first_page import FIRST_PAGE, lent
 
 _DRAFT = ".draft"
+_UNUSED = "never used"  # what SQLite says of a page that nothing leads to
 
 
 def repair(path: str | os.PathLike[str]) -> Repair:
@@ -44,10 +46,11 @@ def repair(path: str | os.PathLike[str]) -> Repair:
 
 def _repair(base: str) -> Repair:
     old = in_force(base)
-    with reading(base) as rows:
-        history = SalvagedHistory(rows)
+    with ExitStack() as stack:
+        history, torn = _salvaged(old, stack)
         salvage = survey(history)
-        torn = rows.integrity()
+        if history.gone:
+            torn += (f"{history.gone} records of which nothing is left that tells whose they were",)
         if not salvage.needed and not torn:
             raise RepairRefusedError(f"{old}: nothing is wrong with it")
         new = _following(base)
@@ -59,6 +62,36 @@ def _repair(base: str) -> Repair:
         os.fsync(file.fileno())
     publish(f"{new}{_DRAFT}", new)
     return done
+
+
+def _salvaged(path: str, stack: ExitStack) -> tuple[SalvagedHistory, tuple[str, ...]]:
+    """What can be read of a file, as it is or with another first page, and what is wrong with its pages.
+
+    Tables may be elsewhere than those of a new ledger, and would then look empty: nothing leads to their pages.
+    """
+    found: tuple[SalvagedHistory, tuple[str, ...]] | None = None
+    try:
+        rows = stack.enter_context(reading(path))
+        found = SalvagedHistory(rows), rows.integrity()
+    except LedgerUnavailableError as error:
+        why = error
+    else:
+        if not found[1]:
+            return found
+        why = LedgerUnavailableError("ledger", found[1][0])
+    try:
+        rows = stack.enter_context(lent(path, why))
+    except LedgerUnavailableError:
+        if found is None:
+            raise
+        return found
+    other, wrong = SalvagedHistory(rows), rows.integrity()
+    elsewhere = other.gone or any(_UNUSED in text for text in wrong)
+    if other.proven and not elsewhere and (found is None or other.kept > found[0].kept):
+        return other, (FIRST_PAGE, *wrong)
+    if found is None:
+        raise why
+    return found
 
 
 def write(draft: str, history: History) -> int:
@@ -101,6 +134,7 @@ class SalvagedHistory:
             if order not in there:
                 for store in STORES:
                     self._rows[store] |= {row.order: row for row in _one(rows, store, order)}
+        self._order = rows.order
         self._owners: dict[Place, Owner] = {}
         self._last: dict[Place, int] = defaultdict(int)
         for row in self._all():
@@ -108,6 +142,21 @@ class SalvagedHistory:
             self._last[row.place] = max(self._last[row.place], row.n)
         self._seen()
         self._indexed(rows)
+
+    @property
+    def gone(self) -> int:
+        """How many records there have been of which nobody knows anything."""
+        return max(0, self._order - sum(self._last.values()))
+
+    @property
+    def kept(self) -> int:
+        """How many rows there are."""
+        return sum(1 for _ in self._all())
+
+    @property
+    def proven(self) -> bool:
+        """Whether any row says by itself that it is a record."""
+        return any(read(row).health is not Health.CORRUPT for row in self._all())
 
     def _all(self) -> Iterator[Row]:
         for found in self._rows.values():
@@ -133,6 +182,8 @@ class SalvagedHistory:
             )
             with suppress(LedgerUnavailableError):
                 for kind, name, n in rows.stream(wanted):
+                    if [type(kind), type(name), type(n)] != [str, str, int]:
+                        continue
                     owner = (kind, "", name) if kind == "lease" else (kind, name, tasks.get(name, ""))
                     self._owners.setdefault((kind, name), owner)
                     self._last[kind, name] = max(self._last[kind, name], n)
