@@ -142,6 +142,15 @@ def test_tables_that_are_elsewhere_are_not_taken_for_empty_ones(path: Path, tmp_
     assert not [name for name in os.listdir(tmp_path) if "moved-generation" in name]
 
 
+def test_a_link_is_not_followed_for_it(path: Path, tmp_path: Path) -> None:
+    """What a link leads to may be somebody else's."""
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    with pytest.raises(NotALedgerError, match="symbolic link"):
+        repair_ledger(f"sqlite:///{link}")
+    assert not [name for name in os.listdir(tmp_path) if name.startswith(("link-", ".onestart"))]
+
+
 def test_records_that_nothing_tells_of_are_spoken_of(path: Path) -> None:
     """The ledger counts its records, so a repair says how many it knows nothing about."""
     sql(path, 'DELETE FROM "receipts" WHERE "key" = \'key 7\'', 'DELETE FROM "attempts" WHERE "key" = \'key 7\'')

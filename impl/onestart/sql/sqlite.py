@@ -101,7 +101,7 @@ class SqliteLedger:
 
     def _make_room(self) -> None:
         """Make the folder, and an empty file that nobody else can read."""
-        _refuse_symlink(self._path)
+        refuse_symlink(self._path)
         folder = os.path.dirname(self._path)
         try:
             self._files.make_folder(folder)
@@ -228,7 +228,7 @@ def unavailable(error: apsw.Error | UnicodeDecodeError) -> LedgerUnavailableErro
 
 def _opened(path: str, vfs: str) -> _Open:
     """Open the file, which becomes a ledger if it is missing or empty, and make durable what it holds."""
-    _refuse_symlink(path)
+    refuse_symlink(path)
     try:
         _write_log_again(path, vfs)
         connection = apsw.Connection(path, vfs=vfs or None)
@@ -334,7 +334,7 @@ def _what(connection: apsw.Connection) -> tuple[int, int]:
 def check(path: str | os.PathLike[str]) -> None:
     """Raises NotALedgerError unless the file is a ledger or may become one. Changes nothing."""
     path = os.path.abspath(path)
-    _refuse_symlink(path)
+    refuse_symlink(path)
     if os.path.isdir(path):
         raise NotALedgerError(f"{path} is a folder, and no ledger of JSON lines")
     if os.path.exists(path) and os.path.getsize(path):
@@ -349,7 +349,7 @@ def reading(path: str | os.PathLike[str]) -> Iterator[SqliteRows]:
     Raises NotALedgerError if there is none, LedgerUnavailableError if it cannot be read.
     """
     path = in_force(os.path.abspath(path))
-    _refuse_symlink(path)
+    refuse_symlink(path)
     if not os.path.isfile(path):
         raise NotALedgerError(f"{path} holds no ledger")
     try:
@@ -379,7 +379,8 @@ def _identity(path: str) -> tuple[int, int] | None:
     return (found.st_dev, found.st_ino)
 
 
-def _refuse_symlink(path: str) -> None:
+def refuse_symlink(path: str) -> None:
+    """Raises NotALedgerError for a symbolic link: who can write a link could not write what it leads to."""
     try:
         if stat.S_ISLNK(os.lstat(path).st_mode):
             raise NotALedgerError(f"{path} is a symbolic link; name the file itself")

@@ -21,7 +21,7 @@ from onestart.records import STORES, store_of
 from onestart.repair import Repair, RepairRefusedError, save, survey
 from onestart.sql.history import RowsWriter, kept, missing
 from onestart.sql.rows import COLUMNS, TABLES, Row, from_values, read
-from onestart.sql.sqlite import SqliteRows, created, in_force, lock_of, locked, reading
+from onestart.sql.sqlite import SqliteRows, created, in_force, lock_of, locked, reading, refuse_symlink
 from onestart.sql.sqlite_first_page import FIRST_PAGE, lent
 
 _DRAFT = ".draft"
@@ -37,6 +37,7 @@ def repair(path: str | os.PathLike[str]) -> Repair:
     base = os.path.abspath(path)
     if not os.path.isfile(base):
         raise NotALedgerError(f"{base} holds no ledger")
+    refuse_symlink(base)
     with locked(FileLock(lock_of(base))):
         try:
             return _repair(base)
