@@ -57,6 +57,9 @@ def sql(path: Path, *statements: str) -> None:
 def test_all_that_the_other_pages_hold_is_saved(path: Path, page: bytes, capsys: pytest.CaptureFixture[str]) -> None:
     """The old file stays as it is; no key is taken for a new one; a doctor says what to type."""
     overwrite(path, 0, page)
+    left = path.parent / f"{path.name}.lent"  # by a repair that was killed
+    left.mkdir()
+    (left / "ledger").write_bytes(b"half of it")
     before = path.read_bytes()
     assert run(["ledger", "doctor", str(path)]) == 2
     assert "if it has been a ledger: onestart ledger repair" in capsys.readouterr().err
@@ -68,7 +71,7 @@ def test_all_that_the_other_pages_hold_is_saved(path: Path, page: bytes, capsys:
     assert asyncio.run(ledger.step(lambda view: (None, [view.attempt(key).count for key in KEYS]))) == [1] * 40
     put(ledger, Receipt("another", "t", "pending", "f"))
     ledger.close()
-    assert not [name for name in os.listdir(path.parent) if name.startswith(".onestart")]
+    assert not [name for name in os.listdir(path.parent) if name.endswith(".lent")]
 
 
 def test_whatever_bit_of_it_is_damaged(path: Path) -> None:
@@ -112,7 +115,7 @@ def test_what_never_was_a_ledger_is_not_made_one(tmp_path: Path) -> None:
         with pytest.raises(LedgerUnavailableError):
             repair_ledger(f"sqlite:///{path}")
     assert {path: path.read_bytes() for path in there} == there
-    assert not [name for name in os.listdir(tmp_path) if "generation" in name or name.startswith(".onestart")]
+    assert not [name for name in os.listdir(tmp_path) if "generation" in name or name.endswith(".lent")]
 
 
 def test_a_newer_ledger_is_left_to_the_program_that_wrote_it(path: Path) -> None:
@@ -148,7 +151,7 @@ def test_a_link_is_not_followed_for_it(path: Path, tmp_path: Path) -> None:
     link.symlink_to(path)
     with pytest.raises(NotALedgerError, match="symbolic link"):
         repair_ledger(f"sqlite:///{link}")
-    assert not [name for name in os.listdir(tmp_path) if name.startswith(("link-", ".onestart"))]
+    assert not [name for name in os.listdir(tmp_path) if name.startswith(("link-", "link."))]
 
 
 def test_records_that_nothing_tells_of_are_spoken_of(path: Path) -> None:

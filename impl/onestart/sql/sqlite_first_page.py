@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -24,7 +23,7 @@ _PAGES = slice(28, 32)
 @contextmanager
 def lent(path: str, why: LedgerUnavailableError) -> Iterator[SqliteRows]:
     """The rows of a copy that has been lent a first page, gone afterwards. Raises why if there are none."""
-    with tempfile.TemporaryDirectory(prefix=".onestart-repair-", dir=os.path.dirname(path)) as folder:
+    with _made(f"{path}.lent") as folder:
         copied = os.path.join(folder, "ledger")
         for name in ("", "-wal"):
             if os.path.exists(path + name):
@@ -36,6 +35,18 @@ def lent(path: str, why: LedgerUnavailableError) -> Iterator[SqliteRows]:
             except LedgerUnavailableError:
                 raise why from None
             yield rows
+
+
+@contextmanager
+def _made(folder: str) -> Iterator[str]:
+    """A folder for a while; what a repair that broke off has left there goes first."""
+    if os.path.lexists(folder):
+        shutil.rmtree(folder)
+    os.mkdir(folder, 0o700)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
 
 
 def _first_page(path: str) -> bytes:
