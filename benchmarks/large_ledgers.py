@@ -1,13 +1,14 @@
-"""How long it takes to open a large ledger of JSON lines, to submit on it, and to verify it; and how much memory.
+"""How long it takes to open a large ledger, to take a step on it, and to verify it; and how much memory.
 
-    python benchmarks/large_ledgers.py [RECEIPTS ...]
+    python benchmarks/large_ledgers.py [jsonl|sqlite] [RECEIPTS ...]
 
-Each number is measured in a process of its own. The first opening reads all and writes the index.
+Each number is measured in a process of its own. The first opening of JSON lines reads all and writes the index.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 import statistics
 import subprocess
@@ -16,19 +17,36 @@ import tempfile
 import time
 from pathlib import Path
 
-from onestart.jsonl import JsonlLedger
-from onestart.jsonl.indexing import NAME
 from onestart.jsonl.ledger import MARK
-from onestart.jsonl.verify import verify
+from onestart.ledgers import Address, open_ledger, verify_ledger
 from onestart.lines import Owner, encode
 from onestart.ports import View
 from onestart.records import Receipt
+from onestart.sql.rows import row_of
+from onestart.sql.sqlite import SqliteRows, created
 
 _STEPS = 300
 
 
-def make(folder: Path, count: int) -> None:
+def make(kind: str, place: Path, count: int) -> None:
     """A ledger of so many receipts, each of a key and a task of its own."""
+    if kind == "sqlite":
+        make_file(place, count)
+    else:
+        make_folder(place, count)
+
+
+def make_file(path: Path, count: int) -> None:
+    connection = created(str(path))
+    rows = SqliteRows(connection)
+    with rows.transaction():
+        for number in range(1, count + 1):
+            rows.insert(row_of(receipt(f"key-{number}", f"task-{number}", number), order=number, n=1, refs={}))
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    connection.close()
+
+
+def make_folder(folder: Path, count: int) -> None:
     folder.mkdir()
     (folder / "ledger.json").write_bytes(MARK)
     before: Owner | None = None
@@ -44,9 +62,9 @@ def receipt(key: str, task: str, number: int) -> Receipt:
     return Receipt(key, task, "pending", "f" * 32, command)
 
 
-async def opened(folder: Path) -> None:
+async def opened(address: str) -> None:
     """Print the seconds of the first step, and the median milliseconds of a step that looks and records."""
-    ledger = JsonlLedger(folder)
+    ledger = open_ledger(address)
     start = time.perf_counter()
     await ledger.step(lambda view: (None, view.receipt("key-5").newest))
     first, taken = time.perf_counter() - start, list[float]()
@@ -64,9 +82,9 @@ async def opened(folder: Path) -> None:
     print(f"{first:.2f} s, then {statistics.median(taken) * 1000:.2f} ms a step, {peak():.0f} MB")
 
 
-def verified(folder: Path) -> None:
+def verified(address: str) -> None:
     start = time.perf_counter()
-    damage = sum(report.damage for report in verify(folder))
+    damage = sum(report.damage for report in verify_ledger(address))
     print(f"{time.perf_counter() - start:.1f} s, {peak():.0f} MB, {damage} damaged")
 
 
@@ -74,26 +92,29 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
 
 
-def measure(count: int, folder: Path) -> None:
-    make(folder, count)
+def measure(kind: str, count: int, place: Path) -> None:
+    make(kind, place, count)
+    address = str(Address(kind, str(place)))
     for what in ("open", "open", "open", "verify"):
-        done = subprocess.run([sys.executable, __file__, what, str(folder)], check=True, capture_output=True, text=True)
-        print(f"{count} receipts, {what}: {done.stdout.strip()}", flush=True)
-    index = folder / NAME
-    sizes = [path.stat().st_size / 1e6 if path.exists() else 0.0 for path in (folder / "receipts.jsonl", index)]
-    print(f"{count} receipts: files of {sizes[0]:.1f} MB, an index of {sizes[1]:.1f} MB", flush=True)
+        done = subprocess.run([sys.executable, __file__, what, address], check=True, capture_output=True, text=True)
+        print(f"{kind}, {count} receipts, {what}: {done.stdout.strip()}", flush=True)
+    files = sorted(place.iterdir()) if place.is_dir() else [place]
+    sizes = ", ".join(f"{file.name} {file.stat().st_size / 1e6:.1f} MB" for file in files)
+    print(f"{kind}, {count} receipts: {sizes}", flush=True)
 
 
 def main() -> None:
     match sys.argv[1:]:
-        case ["open", folder]:
-            asyncio.run(opened(Path(folder)))
-        case ["verify", folder]:
-            verified(Path(folder))
-        case counts:
+        case ["open", address]:
+            asyncio.run(opened(address))
+        case ["verify", address]:
+            verified(address)
+        case ["jsonl" | "sqlite" as kind, *counts]:
             for count in map(int, counts or ["1000", "1000000"]):
-                with tempfile.TemporaryDirectory() as place:
-                    measure(count, Path(place, "ledger"))
+                with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_FOLDER", ".")) as place:
+                    measure(kind, count, Path(place, "ledger").absolute())
+        case _:
+            raise SystemExit(__doc__)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ _NUMBERS = count(1)
 
 
 @define(eq=False)
-class Line:
+class Wire:
     """What one process has of the server: `Access`, and the ledger, whose connection it is.
 
     `left` of its fuse says where the connection is lost: 0 at once, 1 at a statement (`torn` says at which), 2 before
@@ -71,28 +71,28 @@ class Line:
         if dies:
             self.dead = True
             raise ProcessDied
-        raise psycopg.OperationalError("the line was cut")
+        raise psycopg.OperationalError("the wire was cut")
 
 
 class FusedConnection:
     """A connection of the driver that is shipped, of which each statement is told before it is sent."""
 
-    def __init__(self, connection: psycopg.Connection[Any], line: Line) -> None:
-        self._connection, self._line = connection, line
+    def __init__(self, connection: psycopg.Connection[Any], wire: Wire) -> None:
+        self._connection, self._wire = connection, wire
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
 
     def execute(self, query: Any, *arguments: Any, **options: Any) -> Any:
         text = query if isinstance(query, str) else ""
-        self._line.statement(self._connection, text)
+        self._wire.statement(self._connection, text)
         done = self._connection.execute(query, *arguments, **options)
         if text == LET_GO:
-            self._line.ended(self._connection)
+            self._wire.ended(self._connection)
         return done
 
     def cursor(self, *arguments: Any, **options: Any) -> Any:
-        self._line.statement(self._connection)
+        self._wire.statement(self._connection)
         return self._connection.cursor(*arguments, **options)
 
     @contextmanager
@@ -100,17 +100,17 @@ class FusedConnection:
         """What is in it is carried out when it is left."""
         with self._connection.pipeline():
             yield
-        self._line.ended(self._connection)
+        self._wire.ended(self._connection)
 
 
 @frozen
 class FusedServer(Server):
-    """The server, over a line that can be cut."""
+    """The server, over a wire that can be cut."""
 
-    line: Line = field(kw_only=True)
+    wire: Wire = field(kw_only=True)
 
     def connect(self) -> Connection:
-        return cast(Connection, FusedConnection(super().connect(), self.line))
+        return cast(Connection, FusedConnection(super().connect(), self.wire))
 
 
 class PostgresStorage(RowStorage):
@@ -120,7 +120,7 @@ class PostgresStorage(RowStorage):
         self._address = address
         self.schema = f"onestart_drive_{os.getpid()}_{next(_NUMBERS)}"
         self._connection = psycopg.connect(address, autocommit=True)
-        self._alive: list[Line] = []
+        self._alive: list[Wire] = []
         self._outsider: PostgresLedger | None = None
 
     @property
@@ -128,15 +128,15 @@ class PostgresStorage(RowStorage):
         return f'"{self.schema}".'
 
     def open(self, gates: Gates) -> Opened:
-        line = Line()
-        line.ledger = PostgresLedger(self._address, schema=self.schema, run=gates.run)
-        line.ledger._server = FusedServer(self._address, self.schema, line=line)
-        self._alive.append(line)
-        return Opened(Clockless(line.ledger), line)
+        wire = Wire()
+        wire.ledger = PostgresLedger(self._address, schema=self.schema, run=gates.run)
+        wire.ledger._server = FusedServer(self._address, self.schema, wire=wire)
+        self._alive.append(wire)
+        return Opened(Clockless(wire.ledger), wire)
 
     def left(self, access: Access) -> None:
         access.dead = True
-        for gone in [line for line in self._alive if line is access]:
+        for gone in [wire for wire in self._alive if wire is access]:
             self._alive.remove(gone)
             if gone.ledger is not None:
                 gone.ledger.close()
@@ -162,8 +162,8 @@ class PostgresStorage(RowStorage):
         return [name for (name,) in ask(wanted, self.schema)]
 
     def close(self) -> None:
-        for line in list(self._alive):
-            self.left(line)
+        for wire in list(self._alive):
+            self.left(wire)
         if self._outsider is not None:
             self._outsider.close()
         with suppress(psycopg.Error):
