@@ -6,13 +6,19 @@ import pytest
 from attrs import evolve
 
 from onestart.command_line import run
+from onestart_check import over
 from onestart_check import stores as checked
 from onestart_check.damage import Damaged
+from onestart_check.over import Share, drive_over
 from onestart_check.summary import show_tried
+from onestart_conformance.campaign import campaign
 from onestart_conformance.commands import ledgers
 from onestart_conformance.commands.ledgers import LEDGERS, chosen_ledgers
 from onestart_conformance.commands.stores import KILLS
 from onestart_conformance.damage.systematic import Count, Tally
+from onestart_conformance.faults import fault_named
+from onestart_conformance.rules import Rules
+from onestart_conformance.standard import chain
 from onestart_conformance.stores.killing import Kills
 from onestart_conformance.stores.suite import PLANS
 from onestart_model.expression import RuleError
@@ -51,6 +57,24 @@ def test_a_server_of_which_there_is_none_is_said_in_one_line(capsys: pytest.Capt
     assert said.startswith("onestart: PostgreSQL: ")
     assert "secret" not in said
     assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_drives_over_another_kind_of_ledger(kind: str, postgres: RealServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are random and walk bounded worlds; the first that a judge objects to is the end, with its story."""
+    ledger = postgres.conninfo if kind == "postgres" else kind
+    done = drive_over(ledger, Share(2, {"pair": 30}), 0)
+    assert (done.ledger, done.runs, done.moves, done.objection, done.story) == (kind, 2, 30, "", None)
+    random = campaign(Rules(chain()), examples=2, ledger=ledger)
+    assert done.steps > random.tally.gates
+    with fault_named("loser-releases").seeded():
+        drawn = drive_over(ledger, Share(100, {"pair": 200}), 0)
+        monkeypatch.setattr(over, "campaign", lambda *_, **__: random)
+        walked = drive_over(ledger, Share(2, {"pair": 200}), 0)
+    assert (drawn.moves, walked.runs) == (0, 2)
+    assert drawn.story is not None
+    assert walked.story is not None
+    assert walked.objection.startswith("pair: ")
 
 
 def test_a_check_puts_the_axioms_to_postgresql_and_kills(

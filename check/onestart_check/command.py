@@ -9,8 +9,9 @@ from pathlib import Path
 import click
 
 from onestart_check.damage import Damaged, damage, damages, drive_faults_of_damage, show_damaged
-from onestart_check.driven import Driven, drive, drive_without, overs, walks
+from onestart_check.driven import Driven, drive, drive_without, walks
 from onestart_check.flows import FlowsDriven, drive_faults_of_flows, drive_flows, flow_walks, show_flows
+from onestart_check.over import overs
 from onestart_check.stores import collect, store_tests
 from onestart_check.summary import show_driven, show_tried
 from onestart_conformance.commands.ledgers import LEFT_OUT, chosen_ledgers, ledger_options

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from typing import Protocol
 
 from attrs import define, field, frozen
 
+from onestart_check.over import Over
 from onestart_conformance.campaign import Campaign, campaign
 from onestart_conformance.coverage import Coverage, of_tally
 from onestart_conformance.faults import FAULTS
@@ -16,7 +17,6 @@ from onestart_conformance.rules import Rules
 from onestart_conformance.scenarios import run_all
 from onestart_conformance.scenarios.row import Row
 from onestart_conformance.standard import BOUNDS, Bound, bound_named, chain
-from onestart_conformance.storage import JSONL, POSTGRES, SQLITE, STORAGES, kind_of
 from onestart_conformance.stories import Retold, retell, story
 from onestart_conformance.walks import Walked, walked
 from onestart_model.catalog import PROFILES
@@ -41,23 +41,6 @@ EFFORTS: Mapping[str, Effort] = {
     "standard": Effort(examples=400, moves=25_000, hunts=2_000),
     "deep": Effort(examples=20_000, moves=300_000, hunts=2_000, systematic=20_000),
 }
-
-
-OVER = {  # random runs over each further kind of ledger
-    SQLITE: {"quick": 20, "standard": 150, "deep": 3_000},
-    POSTGRES: {"quick": 5, "standard": 30, "deep": 500},
-}
-
-
-@frozen
-class Over:
-    """A random drive over another kind of ledger. steps: of the implementation. story: if a judge objects, and what."""
-
-    ledger: str
-    runs: int
-    steps: int
-    objection: str = ""
-    story: Counterexample | None = None
 
 
 @define
@@ -85,21 +68,6 @@ def walks(profile: str, pool: Executor) -> dict[str, Future[Walked]]:
     return {bound.name: pool.submit(walked, bound.name, effort.moves) for bound in bounds}
 
 
-def overs(profile: str, seed: int, pool: Executor, ledgers: Sequence[str], at: str) -> dict[str, Future[Over]]:
-    """Random drives over the other kinds of ledgers, under way in the pool. at: where PostgreSQL is."""
-    others = [ledger for ledger in STORAGES if ledger in ledgers and ledger != JSONL]
-    return {
-        ledger: pool.submit(_over, at if ledger == POSTGRES else ledger, OVER[ledger][profile], seed)
-        for ledger in others
-    }
-
-
-def _over(ledger: str, examples: int, seed: int) -> Over:
-    done = campaign(Rules(chain()), number=seed, examples=examples, ledger=ledger)
-    found = None if done.run is None else story(done)
-    return Over(kind_of(ledger), done.tally.examples, done.tally.gates, str(done.objection or ""), found)
-
-
 def drive(
     walking: Mapping[str, Future[Walked]],
     over: Mapping[str, Future[Over]],
@@ -123,12 +91,13 @@ def drive(
 
 
 def _driven_over(driven: Driven, ledger: str, future: Future[Over], seed: int, phase: Phase) -> None:
-    with phase(f"random drive over {ledger}, seed {seed}") as tell:
+    with phase(f"drives over {ledger}, seed {seed}") as tell:
         done = driven.over[ledger] = future.result()
-        tell(f"{done.runs:,} runs, {done.steps:,} steps of the implementation", 1.0)
+        moves = f", {done.moves:,} moves of bounded worlds" if done.moves else ""
+        tell(f"{done.runs:,} random runs{moves}, {done.steps:,} steps of the implementation", 1.0)
     if done.story is not None:
         scope = f"the library over {ledger}"
-        driven.claims.append(Claim("library", "random drive", scope, Verdict.REFUTED, done.objection))
+        driven.claims.append(Claim("library", "drives", scope, Verdict.REFUTED, done.objection))
         driven.traces.append(done.story)
 
 
