@@ -30,7 +30,11 @@ SHARES: Mapping[str, Mapping[str, Share]] = {
         "standard": Share(150, {"pair": 5_000}),
         "deep": Share(3_000, {"pair": 5_000, "alone": 20_000, "everything": 20_000}),
     },
-    POSTGRES: {"quick": Share(5, {}), "standard": Share(30, {"pair": 100}), "deep": Share(500, {"pair": 5_000})},
+    POSTGRES: {
+        "quick": Share(5, {}),
+        "standard": Share(30, {"pair": 5_000}),
+        "deep": Share(500, {"pair": 5_000, "alone": 20_000}),
+    },
 }
 
 
