@@ -80,6 +80,13 @@ class Places:
             return len(covered) + len(new), self.of(where)[-most:]
         return len(covered) + len(new), [*covered[-most:], *new[-most:]][-most:]
 
+    def last(self, where: Place) -> int:
+        """The number of the last one, 0 if there is none."""
+        new = self.new.get(where)
+        last = new[-1].seq if new else 0
+        covered = _NONE if self._covered is None else self._covered.entries(where)
+        return max(last, covered[-1].seq) if covered else last
+
     def has(self, where: Place, seq: int) -> bool:
         """Whether a line of this number is known to be there."""
         if any(entry.seq == seq for entry in reversed(self.new.get(where, _NONE))):

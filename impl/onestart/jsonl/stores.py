@@ -182,8 +182,7 @@ class Stores:
             if other == kind:
                 continue
             where = (other, record.task if other == "lease" else record.key)
-            _, entries = journal.entries.newest(where, 1)
-            newest = entries[-1].seq if entries else 0
+            newest = journal.entries.last(where)
             if unmet and other != "attempt":
                 newest = max(newest, *unmet.get(where, ()), 0)
             if newest:
