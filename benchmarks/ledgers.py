@@ -21,9 +21,12 @@ import apsw
 
 from onestart import Chain, Command
 from onestart.executors import CallableExecutor
-from onestart.ledgers import Address, open_ledger
+from onestart.jsonl import JsonlLedger
+from onestart.ledgers import open_ledger
 from onestart.ports import Ledger, View
 from onestart.records import Receipt, Record
+from onestart.sql.sqlite import SqliteLedger
+from onestart.worker_thread import in_loop
 
 CLIENTS = 64
 NUMBERS = count()
@@ -32,10 +35,10 @@ NUMBERS = count()
 class Place:
     """A ledger of one kind, and the bare commits of what it is built on. bare: does so many of them."""
 
-    def __init__(self, kind: str, address: str, bare: Callable[[int], None]) -> None:
+    def __init__(self, kind: str, ledger: Any, bare: Callable[[int], None]) -> None:
         self.kind = kind
         self.bare = bare
-        self.ledger: Any = open_ledger(address)
+        self.ledger = ledger
         self.records = 0
 
     async def step(self, decide: Callable[[View], tuple[Record | None, Any]]) -> Any:
@@ -61,7 +64,7 @@ def main() -> None:
     parser.add_argument("--ledger", choices=["jsonl", "sqlite", "postgres"], action="append", help="[all of them]")
     options = parser.parse_args()
     for kind in options.ledger or ["jsonl", "sqlite", "postgres"]:
-        with PLACES[kind]() as place:
+        for place in PLACES[kind]():
             asyncio.run(measured(place))
             place.close()
 
@@ -89,7 +92,7 @@ async def measured(place: Place) -> None:
 
 
 def report(kind: str, what: str, value: str) -> None:
-    print(f"{kind:10}{what:36}{value}", flush=True)
+    print(f"{kind:20}{what:36}{value}", flush=True)
 
 
 async def timed(work: Callable[[], Any]) -> float:
@@ -143,7 +146,6 @@ def folder() -> Iterator[Path]:
         shutil.rmtree(made)
 
 
-@contextmanager
 def files() -> Iterator[Place]:
     """A bare commit: a line at the end of a file, and an fsync."""
     with folder() as made:
@@ -155,10 +157,10 @@ def files() -> Iterator[Place]:
                 os.fsync(descriptor)
                 os.close(descriptor)
 
-        yield Place("jsonl", str(Address("jsonl", str(made / "ledger"))), bare)
+        yield Place("jsonl", JsonlLedger(made / "ledger"), bare)
+        yield Place("jsonl, in the loop", JsonlLedger(made / "in-loop", thread=in_loop), bare)
 
 
-@contextmanager
 def sqlite() -> Iterator[Place]:
     """A bare commit: a row in one table without an index, journal and synchronous as the ledger has them."""
     with folder() as made:
@@ -171,11 +173,11 @@ def sqlite() -> Iterator[Place]:
                 connection.execute("INSERT INTO t VALUES (?, ?)", (number, "x" * 400))
                 connection.execute("COMMIT")
 
-        yield Place("sqlite", f"sqlite:///{made}/ledger.sqlite", bare)
+        yield Place("sqlite", SqliteLedger(made / "ledger.sqlite"), bare)
+        yield Place("sqlite, in the loop", SqliteLedger(made / "in-loop.sqlite", thread=in_loop), bare)
         connection.close()
 
 
-@contextmanager
 def postgres() -> Iterator[Place]:
     """A bare commit: a row in one table without an index. The server is a fresh one, as it is shipped."""
     import psycopg
@@ -194,12 +196,13 @@ def postgres() -> Iterator[Place]:
                     for number in range(times):
                         connection.execute("INSERT INTO t VALUES (%s, %s)", (number, "x" * 400))
 
-                yield Place("postgres", server.get_uri(), bare)
+                yield Place("postgres", open_ledger(server.get_uri()), bare)
+                yield Place("postgres, prepared", open_ledger(f"{server.get_uri()}&schema=other&prepared=yes"), bare)
         finally:
             server._cleanup()
 
 
-PLACES: dict[str, Callable[[], Any]] = {"jsonl": files, "sqlite": sqlite, "postgres": postgres}
+PLACES: dict[str, Callable[[], Iterator[Place]]] = {"jsonl": files, "sqlite": sqlite, "postgres": postgres}
 
 if __name__ == "__main__":
     main()

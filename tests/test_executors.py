@@ -502,6 +502,21 @@ def test_a_start_of_a_function_goes_on_when_nobody_waits_for_it(tmp_path: Path) 
     asyncio.run(main())
 
 
+def test_what_is_remembered_in_memory_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is waited for, so the way to a thread and back would be for nothing."""
+
+    async def main() -> None:
+        monkeypatch.setattr(asyncio, "to_thread", lambda *_: pytest.fail("a thread"))
+        executor = CallableExecutor(None, FUNCTIONS)
+        await executor.start(Order("key", "task", 1, "returns", 7))
+        assert await executor.wait("key") == ("returned", 7)
+        assert await executor.look_up("key", "task", 1)
+        assert not await executor.running("key")
+        assert await executor.outcome("key") == 0
+
+    asyncio.run(main())
+
+
 def test_so_many_results_are_kept(tmp_path: Path) -> None:
     async def main() -> None:
         executor = CallableExecutor(None, FUNCTIONS, keep=2)

@@ -15,6 +15,8 @@ from onestart.jsonl import JsonlLedger, LocalFiles
 from onestart.memory import MemoryView
 from onestart.ports import View
 from onestart.records import Note, Receipt, Record
+from onestart.sql.sqlite import SqliteLedger
+from onestart.worker_thread import in_loop
 
 HANG = 60
 
@@ -201,6 +203,54 @@ async def test_a_group_has_an_end(slow: Slow, group: GroupCommit) -> None:
     slow.go.release(3)
     await asyncio.gather(first, *others)
     assert slow.groups == [1, MOST, 1]
+
+
+@pytest.mark.parametrize("ledger", [JsonlLedger, SqliteLedger])
+def test_a_ledger_without_a_thread(tmp_path: Any, ledger: Any) -> None:
+    """In the loop's own thread, those that are ready together are one group, and each has what it would have had."""
+    opened = ledger(tmp_path / "ledger", thread=in_loop)
+    threads, groups = set[int](), list[int]()
+
+    def decide(view: View) -> tuple[Record | None, str]:
+        threads.add(threading.get_ident())
+        return noted("k")(view)
+
+    carry_out = opened._group._carry_out
+
+    def counted(take: Take) -> None:
+        def taken() -> list[Step[Any]]:
+            steps = take()
+            groups.append(len(steps))
+            return steps
+
+        carry_out(taken)
+
+    opened._group._carry_out = counted
+
+    async def go() -> list[Any]:
+        return await asyncio.gather(*(opened.step(decide) for _ in range(5)))
+
+    assert asyncio.run(go()) == [f"k after {n}" for n in range(5)]
+    assert threads == {threading.get_ident()}
+    assert groups == [5]
+
+
+def test_one_that_is_cancelled_without_a_thread_ends_first() -> None:
+    """As in a thread: what leads a group is carried out, and those with it are."""
+    slow = Slow()
+    slow.go.release(3)
+    group = GroupCommit(slow.carry_out, thread=in_loop)
+
+    async def go() -> None:
+        gone, stays = (asyncio.ensure_future(group.step(noted(key))) for key in "ab")
+        await asyncio.sleep(0)
+        gone.cancel()
+        await asyncio.wait([gone])
+        assert gone.cancelled()
+        assert await stays == "b after 1"
+        assert await group.step(noted("c")) == "c after 2"
+
+    asyncio.run(asyncio.wait_for(go(), HANG))
 
 
 def test_a_step_that_nobody_carried_out_says_so() -> None:

@@ -8,6 +8,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from library_world import LEASE, Line, World, command
@@ -16,9 +17,11 @@ from onestart.command_line import run
 from onestart.copying import CopyRefusedError, DifferentError, compare, copy, history_of
 from onestart.executors import CallableExecutor
 from onestart.ledgers import Address, BadAddressError, open_ledger, repair_ledger, verify_ledger
+from onestart.ports import View
 from onestart.records import STORES, Receipt
 from onestart.repair import RepairRefusedError
 from onestart.sql.postgres import PostgresLedger
+from onestart.sql.sqlite import SqliteLedger
 from postgres_server import RealServer
 from stores import KINDS, Store, store
 
@@ -101,6 +104,30 @@ def test_statements_are_prepared_if_the_address_says_so(postgres: RealServer) ->
         found = ledger._rows.connection.execute("SELECT count(*) FROM pg_prepared_statements").fetchall()
         assert (found[0][0] > 0) == (prepared == "yes")
         ledger.close()
+
+
+def test_sqlite_plans_a_statement_once(tmp_path: Path) -> None:
+    """Not anew for the value of each parameter, which would cost several times what running it does."""
+    ledger = SqliteLedger(tmp_path / "ledger.sqlite")
+
+    def look(view: View) -> tuple[None, int]:
+        return None, sum(view.lease(f"t{n}").count + len(list(view.keys(f"t{n}"))) for n in range(5))
+
+    planned: list[int] = []
+
+    def authorize(what: int, *_: object) -> int:
+        planned.append(what)
+        return apsw.SQLITE_OK
+
+    asyncio.run(ledger.step(look))
+    assert ledger._open is not None
+    ledger._open.connection.authorizer = authorize  # asked whenever a statement is planned
+    asyncio.run(ledger.step(look))
+    assert planned
+    planned.clear()
+    asyncio.run(ledger.step(look))
+    assert planned == []
+    ledger.close()
 
 
 @pytest.mark.parametrize(

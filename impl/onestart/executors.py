@@ -9,9 +9,11 @@ import asyncio
 import os
 import signal
 import subprocess
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from threading import Lock, Thread
 from typing import Any, TypeAlias, TypeVar
 
@@ -108,17 +110,23 @@ class _Remembering:
         Raises CannotTellError or FencedError.
         """
         try:
-            return await self._finish(asyncio.to_thread(self._launches.bar, key, task, token))
+            return await self._finish(self._ask(self._launches.bar, key, task, token))
         except OSError as error:
             raise CannotTellError(str(error)) from None
 
     async def running(self, key: str) -> bool:
         """Whether the key may still be executing, in whatever process. Raises CannotTellError."""
-        return await asyncio.to_thread(self._launches.running, key)
+        return await self._ask(self._launches.running, key)
 
     async def outcome(self, key: str) -> int | None:
         """The status that the key ended with, None if that is not on record. Raises CannotTellError."""
-        return await asyncio.to_thread(self._launches.outcome, key)
+        return await self._ask(self._launches.outcome, key)
+
+    async def _ask(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call a function of the launches: in a thread, if it has to wait for a disk."""
+        if self._launches.waits:
+            return await asyncio.to_thread(function, *arguments)
+        return function(*arguments)
 
     def _keep(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.get_running_loop().create_task(work)
@@ -252,6 +260,7 @@ class CallableExecutor(_Remembering):
         self._kept = keep
         self._tasks: dict[str, asyncio.Task[Any]] = {}  # the functions that run
         self._ends: dict[str, asyncio.Task[Any]] = {}  # the same until their end is on record, and some that have ended
+        self._ended: deque[str] = deque()  # which of those have
 
     def check(self, command: Command) -> None:
         """Raises BadCommandError for a function that there is not."""
@@ -281,11 +290,11 @@ class CallableExecutor(_Remembering):
         return await asyncio.shield(self._ends[key])
 
     async def _start(self, order: Order, function: Function) -> None:
-        await asyncio.to_thread(self._launches.launch, order, lambda _: os.getpid())
+        await self._ask(self._launches.launch, order, lambda _: os.getpid())
         loop = asyncio.get_running_loop()
         self._tasks[order.key] = loop.create_task(_call(function, order.payload))
         self._ends[order.key] = loop.create_task(self._await(order.key))
-        self._ends[order.key].add_done_callback(self._forget)
+        self._ends[order.key].add_done_callback(partial(self._forget, order.key))
 
     async def _await(self, key: str) -> Any:
         """What the function comes to, once its end is on record."""
@@ -296,20 +305,22 @@ class CallableExecutor(_Remembering):
             except asyncio.CancelledError:  # the loop is about to be closed, and the end is recorded nevertheless
                 task.cancel()
         status = CANCELLED if task.cancelled() else RETURNED if task.exception() is None else RAISED
-        unrecorded = await self._finish(asyncio.to_thread(_record_end, self._launches, key, status))
+        unrecorded = await self._finish(self._ask(_record_end, self._launches, key, status))
         del self._tasks[key]
         self._tell_end(key, unrecorded)
         return task.result()
 
-    def _forget(self, _: asyncio.Task[Any]) -> None:
-        """Drop the oldest results."""
-        ended = [key for key, end in self._ends.items() if end.done()]
-        for key in ended[: max(0, len(ended) - self._kept)]:
-            del self._ends[key]
+    def _forget(self, key: str, _: asyncio.Task[Any]) -> None:
+        """One more has ended: drop the result of the one that ended first, if there are too many."""
+        self._ended.append(key)
+        if len(self._ended) > self._kept:
+            del self._ends[self._ended.popleft()]
 
 
 class MemoryLaunches:
     """The launches of one executor of one process, forgotten with it: for what no other process can execute anyway."""
+
+    waits = False
 
     def __init__(self) -> None:
         self._lock = Lock()

@@ -82,7 +82,7 @@ class GroupCommit:
 
     carry_out: gets the ledger's lock, takes the steps that have come by then, and carries them out. If it raises
     LedgerUnavailableError, all that are not done by then have failed. run: how a step is run, each alone; in groups if
-    None. thread: what carries out groups, a thread of its own if None.
+    None. thread: what carries out groups, a thread of its own if None; or `in_loop`.
     """
 
     def __init__(self, carry_out: Callable[[Take], None], run: Run | None = None, thread: Run | None = None) -> None:

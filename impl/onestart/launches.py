@@ -53,6 +53,8 @@ class Launches:
     All methods may be called from any thread and from several processes, and wait for the disk.
     """
 
+    waits = True
+
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = os.fspath(folder)
         self._open: dict[str, int] = {}  # descriptors of what this process waits for; each holds its file's lock
