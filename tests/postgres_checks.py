@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from onestart.ports import LedgerUnavailableError, View
 from onestart.records import Approval, Attempt, Lease, Record
 from onestart.sql.postgres import Limits, PostgresLedger
+from onestart.sql.postgres.generations import repair
 from onestart.sql.postgres.migrations import MIGRATIONS
 from postgres_proxy import Cut, proxy
 from stores import PostgresStore
@@ -227,6 +228,26 @@ def replaced_meanwhile(kept: PostgresStore) -> str:
     if keys(kept):
         return f"there is {keys(kept)}"
     return "" if "it is not as it was" in str(outcome) else f"the step comes to {outcome!r}"
+
+
+def repaired_in_doubt(kept: PostgresStore) -> str:
+    """A COMMIT is carried out, its answer is lost, and the ledger is repaired before anybody looks."""
+
+    def repair_it() -> None:
+        kept.ask('UPDATE "approvals" SET "line" = %s WHERE "key" = %s', [b"?", "old"])
+        repair(kept.server.conninfo, schema=kept.schema)
+
+    with proxy(kept.server.socket) as between:
+        ledger = kept.open(conninfo=between.conninfo, limits=AT_ONCE)
+        write(ledger, approval("old"))
+        between.cut(1, "answered", then=repair_it)
+        try:
+            order = write(ledger, approval("key"))
+        except LedgerUnavailableError as error:
+            return f"there is {keys(kept)}, and the step comes to {error}"
+        if (order, keys(kept)) != (1, ["old", "key"]):
+            return f"there is {keys(kept)}, and the step was carried out at {order}"
+        return "" if write(ledger, approval("next")) == 2 else "it does not go on"
 
 
 def version_changed(kept: PostgresStore) -> str:

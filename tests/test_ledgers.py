@@ -216,21 +216,19 @@ def contents(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in files if not path.name.endswith(("-shm", "lock"))}
 
 
-def test_a_process_that_is_running_goes_over_to_the_new_generation(tmp_path: Path) -> None:
-    for kind in ("jsonl", "sqlite"):
-        world = World(tmp_path / kind, store(kind, tmp_path / kind))
-        filled(world)
+def test_a_process_that_is_running_goes_over_to_the_new_generation(place: World) -> None:
+    filled(place)
 
-        async def go(world: World = world) -> None:
-            chain = world.chain()
-            await chain.submit(command("before", task="b"))
-            damage(world.store, "receipts", 0)
-            repair_ledger(world.store.address)
-            await chain.submit(command("after", task="a"))
+    async def go() -> None:
+        chain = place.chain()
+        await chain.submit(command("before", task="b"))
+        damage(place.store, "receipts", 0)
+        repair_ledger(place.store.address)
+        await chain.submit(command("after", task="a"))
 
-        asyncio.run(go())
-        assert submitted(world, "after", task="a").reason is Reason.REPLAY
-        assert damaged(world) == []
+    asyncio.run(go())
+    assert submitted(place, "after", task="a").reason is Reason.REPLAY
+    assert damaged(place) == []
 
 
 @pytest.mark.parametrize(("source", "target"), list(permutations(KINDS, 2)))

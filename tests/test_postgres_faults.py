@@ -23,6 +23,7 @@ from postgres_checks import (
     hard_stop,
     keys,
     lost_answer,
+    repaired_in_doubt,
     replaced_meanwhile,
     same_bytes,
     slow_commit,
@@ -50,6 +51,7 @@ CHECKS: dict[str, Check] = {
     "stale token": stale_token,
     "version changed": version_changed,
     "replaced meanwhile": replaced_meanwhile,
+    "repaired in doubt": repaired_in_doubt,
 }
 
 _UNLOCKED = rows.LOCK.replace(" FOR UPDATE", "")
@@ -75,6 +77,11 @@ def again(self: PostgresLedger, lost: Any, why: Any) -> None:
     for row in lost.written:
         found.insert(row._replace(order=found.order + 1, n=row.n + found.order))
     found.commit()
+
+
+def newest(self: PostgresLedger, found: rows.PostgresRows, table: int) -> rows.PostgresRows:
+    """Whatever generation a transaction was in, its rows are looked for in the one that is in force."""
+    return found
 
 
 def has_bytes(self: rows.PostgresRows, written: Iterable[Row], transaction: str) -> bool:
@@ -107,6 +114,7 @@ FAULTS: dict[str, tuple[str, Patches]] = {
     "a token is checked in another transaction": ("stale token", [(PostgresLedger, "_together", elsewhere)]),
     "no end to standing still": ("stale token", [(rows, "SETTINGS", rows.SETTINGS.replace("'{idle}'", "'0'"))]),
     "a version is looked at once": ("version changed", [(rows, "LOCK", _ANY_VERSION), (rows, "INSERT", _ANY_TIME)]),
+    "a doubt is looked into after a repair": ("repaired in doubt", [(PostgresLedger, "_generation", newest)]),
     "a ledger goes by its name": ("replaced meanwhile", [(rows, "INSERT", _ANY_TABLE)]),
 }
 

@@ -17,6 +17,7 @@ from onestart.health import Health
 from onestart.ports import LedgerUnavailableError, NotALedgerError, View
 from onestart.records import STORES, Approval, Attempt, Lease, Receipt, Record, Session, Step
 from onestart.sql.postgres import Limits, PostgresLedger, migrations, reading, rows
+from onestart.sql.postgres.generations import repair
 from onestart.sql.view import RowsView
 from postgres_proxy import proxy
 from stores import PostgresStore
@@ -231,6 +232,19 @@ def test_a_ledger_that_is_gone_is_not_made_anew(kept: PostgresStore) -> None:
     assert write(kept.open(), RECORDS[0]) == 0
     with pytest.raises(NotALedgerError, match="the ledger was replaced while it was open"):
         write(ledger, RECORDS[0])
+
+
+def test_a_repaired_ledger_goes_on(kept: PostgresStore) -> None:
+    """Also with fewer records than it had, and with one repair after the other; for who read and for who wrote."""
+    reader, writer = filled(kept), kept.open(prepared=True)
+    write(writer, None)
+    for left in (6, 5):
+        kept.ask(f"DELETE FROM {'flows' if left == 6 else 'sessions'}")
+        repair(kept.server.conninfo, schema=kept.schema)
+        assert look(reader, lambda view: view.order) == left
+    assert write(writer, RECORDS[6]) == 5
+    assert write(reader, RECORDS[5]) == 6
+    assert look(writer, lambda view: view.session("key").count) == 1
 
 
 def test_a_forked_process_leaves_the_connection_alone(kept: PostgresStore) -> None:

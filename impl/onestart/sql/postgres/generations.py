@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,6 +15,13 @@ from onestart.sql.postgres.migrations import MIGRATIONS, migrate, version
 from onestart.sql.postgres.rows import PostgresRows
 from onestart.sql.postgres.server import Connection, Limits, Server, translated
 from onestart.sql.rows import SCHEMA_VERSION
+
+_SEALED = "_sealed_"
+_WHERE = """
+    SELECT "in"."nspname" FROM pg_catalog.pg_class AS "of"
+    JOIN pg_catalog.pg_namespace AS "in" ON "in"."oid" = "of"."relnamespace"
+    WHERE "of"."oid" = %s AND "of"."relname" = 'ledger'
+"""
 
 
 @contextmanager
@@ -37,8 +45,8 @@ def filling(conninfo: str, *, schema: str = "onestart") -> Iterator[RowsWriter |
 def repair(conninfo: str, *, schema: str = "onestart") -> Repair:
     """Put a schema with all that can be read in the place of the old one, in one transaction.
 
-    The old schema gets another name, and none of its rows is touched. Processes that have the ledger open find that it
-    was replaced, and have to open it anew. Raises what `onestart.ledgers.repair_ledger` raises.
+    The old schema gets another name, and none of its rows is touched. Processes that have the ledger open go on with
+    the new one. Raises what `onestart.ledgers.repair_ledger` raises.
     """
     server = Server(conninfo, schema, Limits())
     connection = server.connect()
@@ -60,13 +68,21 @@ def repair(conninfo: str, *, schema: str = "onestart") -> Repair:
     return Repair(f"the schema {schema}", kept, salvage.lost, (f"the old one is the schema {sealed.schema}",))
 
 
+def sealed(connection: Connection, server: Server, table: int) -> Server | None:
+    """Where the generation is now that had this ledger's table, if a repair has set it aside."""
+    with translated(connection):
+        found = connection.execute(_WHERE, [table]).fetchall()
+    names = [str(name) for (name,) in found if re.fullmatch(f"{server.schema}{_SEALED}[0-9]+", str(name))]
+    return evolve(server, schema=names[0]) if names else None
+
+
 def _set_aside(connection: Connection, server: Server) -> Server:
     """Within the transaction: give the schema another name, and make a new one of its own. Returns the old one."""
     with translated(connection):
         found = connection.execute("SELECT nspname FROM pg_catalog.pg_namespace")
         taken = {str(name) for (name,) in found}
-        number = next(n for n in range(1, len(taken) + 2) if f"{server.schema}_sealed_{n}" not in taken)
-        sealed = evolve(server, schema=f"{server.schema}_sealed_{number}")
+        number = next(n for n in range(1, len(taken) + 2) if f"{server.schema}{_SEALED}{n}" not in taken)
+        sealed = evolve(server, schema=f"{server.schema}{_SEALED}{number}")
         connection.execute(f"ALTER SCHEMA {server.prefix[:-1]} RENAME TO {sealed.prefix[:-1]}")
         connection.execute(f"CREATE SCHEMA {server.prefix[:-1]}")
         for number, migration in enumerate(MIGRATIONS, 1):

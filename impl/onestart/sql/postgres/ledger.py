@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from onestart.group_commit import GroupCommit, Run, Step, Take
 from onestart.ports import LedgerUnavailableError, NotALedgerError, View
 from onestart.records import Record
+from onestart.sql.postgres.generations import sealed
 from onestart.sql.postgres.migrations import migrate, version
 from onestart.sql.postgres.rows import PostgresRows
 from onestart.sql.postgres.server import Limits, LostError, Server
@@ -81,9 +82,9 @@ class PostgresLedger:
             return
         try:
             rows.commit()
+            self._most = rows.order
         except LostError as lost:
             self._resolve(rows, lost)
-        self._most = rows.order
 
     def _resolve(self, lost: PostgresRows, why: LostError) -> None:
         """Find out what became of a transaction whose end was not heard of.
@@ -96,7 +97,7 @@ class PostgresLedger:
             self.close()
             try:
                 rows = self._locked()
-                there = rows.has_all(lost.written, lost.transaction)
+                there = self._generation(rows, lost.table).has_all(lost.written, lost.transaction)
                 rows.let_go()
             except LedgerUnavailableError as error:
                 reason = error
@@ -105,6 +106,15 @@ class PostgresLedger:
                 raise LedgerUnavailableError("ledger", f"{why.reason}; nothing was written")
             return
         raise LedgerUnavailableError("ledger", f"the outcome of a write is unknown: {reason.reason}")
+
+    def _generation(self, rows: PostgresRows, table: int) -> PostgresRows:
+        """The rows of the generation with this table: these, or what a repair has set aside meanwhile."""
+        if rows.table == table:
+            return rows
+        where = sealed(rows.connection, self._server, table)
+        if where is None:
+            raise NotALedgerError("the ledger was replaced while it was open")
+        return PostgresRows(rows.connection, where)
 
     def _locked(self) -> PostgresRows:
         """A transaction that has the ledger. A connection that was lost meanwhile is made anew, once."""
@@ -124,7 +134,8 @@ class PostgresLedger:
         try:
             rows.lock()
             if self._table not in (0, rows.table):
-                raise NotALedgerError("the ledger was replaced while it was open")
+                self._generation(rows, self._table)
+                self._most = 0  # a new generation counts anew
             if rows.order < self._most:
                 raise NotALedgerError(f"the ledger had {self._most} records and has {rows.order}: it was rolled back")
         except BaseException:
