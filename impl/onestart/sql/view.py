@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from onestart.group_commit import Step as Pending
 from onestart.health import Finding, Health, Reading
-from onestart.lines import Place, place
+from onestart.lines import Line, Place, place
 from onestart.records import KINDS, Approval, Attempt, Lease, Note, Receipt, Record, Session, Step, store_of
 from onestart.sql.rows import Row, Rows, read, row_of
 
@@ -17,10 +17,17 @@ _MOST_LEASES = 32
 _AT_ONCE = 100
 
 
+class _Read(NamedTuple):
+    """A row that was read: its number among those of its place, and what its line says."""
+
+    n: int
+    line: Line
+
+
 class _Known(NamedTuple):
     """The rows of a key, and for each kind the number of the newest record that any of them has seen."""
 
-    rows: dict[str, list[Row]]
+    rows: dict[str, list[_Read]]
     seen: dict[str, int]
     task: str | None
 
@@ -77,17 +84,20 @@ class RowsView:
         where = ("lease", task)
         if where not in self._readings:
             seen = self._rows.lease_seen(task)
-            reading = self._reading(where, self._rows.of_place(where, _MOST_LEASES), seen)
+            reading = _reading(where, self._place(where, _MOST_LEASES), seen)
             if reading.health.degraded and reading.count > _MOST_LEASES:
-                reading = self._reading(where, self._rows.of_place(where), seen)
+                reading = _reading(where, self._place(where), seen)
             self._readings[where] = reading
         return self._readings[where]
 
     def steps(self, root: str) -> Reading[Step]:
         where = ("step", root)
         if where not in self._readings:
-            self._readings[where] = self._reading(where, self._rows.of_place(where), self._of(root).seen.get("step", 0))
+            self._readings[where] = _reading(where, self._place(where), self._of(root).seen.get("step", 0))
         return self._readings[where]
+
+    def _place(self, where: Place, most: int | None = None) -> list[_Read]:
+        return [_Read(row.n, read(row)) for row in self._rows.of_place(where, most)]
 
     def task_of(self, key: str) -> str | None:
         return self._of(key).task
@@ -170,23 +180,19 @@ class RowsView:
         if where not in self._readings:
             known = self._of(key)
             seen = 0 if kind == "attempt" else known.seen.get(kind, 0)
-            self._readings[where] = self._reading(where, known.rows.get(kind, []), seen)
+            self._readings[where] = _reading(where, known.rows.get(kind, []), seen)
         return self._readings[where]
 
-    def _reading(self, where: Place, rows: Sequence[Row], seen: int) -> Reading[Any]:
-        """seen: the number of the newest record that others have seen."""
-        if not rows and not seen:
-            return _NOTHING
-        records, health, last = [], Health.CORRUPT, 0
-        for row in rows:
-            line = read(row)
-            health, last = line.health, row.n
-            if line.record is not None:
-                records.append(line.record)
-        count = max(last, seen)
-        if seen > last:
-            return Reading(tuple(records), count, Health.CORRUPT, f"{_spot(*where, seen)}, missing")
-        return Reading(tuple(records), count, health, _spot(*where, last))
+
+def _reading(where: Place, rows: Sequence[_Read], seen: int) -> Reading[Any]:
+    """seen: the number of the newest record that others have seen."""
+    if not rows and not seen:
+        return _NOTHING
+    records = tuple(line.record for _, line in rows if line.record is not None)
+    last, health = (rows[-1].n, rows[-1].line.health) if rows else (0, Health.CORRUPT)
+    if seen > last:
+        return Reading(records, seen, Health.CORRUPT, f"{_spot(*where, seen)}, missing")
+    return Reading(records, last, health, _spot(*where, last))
 
 
 def _found_by(row: Row) -> str:
@@ -195,14 +201,14 @@ def _found_by(row: Row) -> str:
 
 
 def _known(rows: Iterable[Row]) -> _Known:
-    of_kind: dict[str, list[Row]] = {}
+    of_kind: dict[str, list[_Read]] = {}
     seen: dict[str, int] = {}
     task: str | None = None
     for row in rows:
-        of_kind.setdefault(row.kind, []).append(row)
+        line = read(row)
+        of_kind.setdefault(row.kind, []).append(_Read(row.n, line))
         if row.kind != "step" and task is None:
             task = row.task
-        line = read(row)
         if line.health is Health.INTACT:
             for kind, n in line.refs.items():
                 seen[kind] = max(seen.get(kind, 0), n)
