@@ -19,6 +19,7 @@ from onestart_model.execution import Machine
 from onestart_report.verdict import Verdict
 
 PLAIN_WIDTH = 132
+_LEAST = 0.05  # seconds
 COLORS = {
     Verdict.PROVED: "green",
     Verdict.REFUTED: "bold red",
@@ -37,7 +38,10 @@ class Screen:
 
     @contextmanager
     def phase(self, title: str) -> Iterator[Callable[[str, float | None], None]]:
-        """A part of the work; yields a function that takes its progress: a text, and the share done if it is known."""
+        """A part of the work; yields a function that takes its progress: a text, and the share done if it is known.
+
+        Its end is told with how long it took, unless that is nothing: its work was done beside other parts then.
+        """
         start = time.perf_counter()
         text = ""
         with self._progress() as progress:
@@ -49,10 +53,9 @@ class Screen:
                 progress.update(task, note=note, total=None if share is None else 1.0, completed=share or 0.0)
 
             yield tell
-        seconds = f"{time.perf_counter() - start:.1f} s"
-        self._err.print(
-            f"{escape(title)}: {escape(text)}{', ' if text else ''}{seconds}", highlight=False, soft_wrap=True
-        )
+        seconds = time.perf_counter() - start
+        told = [text] * bool(text) + [f"{seconds:.1f} s"] * (seconds >= _LEAST)
+        self._err.print(escape(f"{title}: {', '.join(told) or 'done'}"), highlight=False, soft_wrap=True)
 
     def _progress(self) -> Progress:
         columns = (
