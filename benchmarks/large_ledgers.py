@@ -23,7 +23,8 @@ from onestart.lines import Owner, encode
 from onestart.ports import View
 from onestart.records import Receipt
 from onestart.sql.rows import row_of
-from onestart.sql.sqlite import SqliteRows, created
+from onestart.sql.sqlite_file import created
+from onestart.sql.sqlite_rows import SqliteRows
 
 _STEPS = 300
 

@@ -19,7 +19,8 @@ from onestart.jsonl.verify import verify
 from onestart.ledgers import repair_ledger, verify_ledger
 from onestart.ports import LedgerUnavailableError, View
 from onestart.records import Attempt, Note, Receipt, Record
-from onestart.sql.sqlite import SqliteLedger, in_force
+from onestart.sql.sqlite import SqliteLedger
+from onestart.sql.sqlite_file import in_force
 from onestart_conformance.disk import Disk, Fuse, SimulatedFiles
 from onestart_conformance.gates import ProcessDied
 

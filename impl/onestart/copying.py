@@ -96,6 +96,10 @@ def _to_files(target: Address, history: History) -> None:
 
 
 def _to_sqlite(target: Address, history: History) -> None:
+    from onestart.locks import FileLock
+    from onestart.sql.beside import Beside
+    from onestart.sql.sqlite import locked
+    from onestart.sql.sqlite_file import lock_of
     from onestart.sql.sqlite_repair import publish, write
 
     place = os.path.abspath(target.place)
@@ -104,7 +108,10 @@ def _to_sqlite(target: Address, history: History) -> None:
     try:
         os.makedirs(os.path.dirname(place), exist_ok=True)
         write(f"{place}.draft", history)
-        publish(f"{place}.draft", place)
+        lock = FileLock(lock_of(place))
+        with locked(lock):
+            Beside(lock, place).end(0)  # what is known of a file that was deleted there says nothing of this one
+            publish(f"{place}.draft", place)
     except OSError as error:
         raise LedgerUnavailableError("ledger", error.strerror or str(error)) from error
 

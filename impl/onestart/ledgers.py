@@ -154,7 +154,7 @@ def check_place(address: Address) -> None:
 
         inspect(LocalFiles(), address.place)
     elif address.scheme == "sqlite":
-        from onestart.sql.sqlite import check
+        from onestart.sql.sqlite_file import check
 
         check(address.place)
 
@@ -220,7 +220,7 @@ def _parsed(address: str | Address) -> Address:
 def rows_of(address: Address) -> Iterator[Statements]:
     """The rows of a ledger in a database, as they are at one moment. Raises what `inspected` raises."""
     if address.scheme == "sqlite":
-        from onestart.sql.sqlite import reading
+        from onestart.sql.sqlite_file import reading
 
         with reading(address.place) as rows:
             yield rows

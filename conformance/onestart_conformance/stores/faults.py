@@ -17,8 +17,8 @@ from onestart.jsonl import ledger as jsonl
 from onestart.jsonl.files import LocalFiles
 from onestart.jsonl.journal import Journal
 from onestart.jsonl.stores import Stores
-from onestart.sql import sqlite
-from onestart.sql.under_way import UnderWay
+from onestart.sql import sqlite, sqlite_file
+from onestart.sql.beside import Beside
 from onestart_conformance.faults.fault import Fault, Patch
 from onestart_conformance.stores.crashes import LITTLE, Explored, Failing, crashes, failures, scene
 from onestart_conformance.stores.jsonl_files import MediumFiles
@@ -166,14 +166,14 @@ def _short_is_whole() -> list[Patch]:
 
 
 def _normal() -> list[Patch]:
-    opened = sqlite._opened
+    connected = sqlite_file.connected
 
     def lazily(path: str, vfs: str) -> Any:
-        found = opened(path, vfs)
-        found.connection.execute("PRAGMA synchronous = NORMAL")
+        found = connected(path, vfs)
+        found.execute("PRAGMA synchronous = NORMAL")
         return found
 
-    return [(sqlite, "_opened", lazily)]
+    return [(sqlite, "connected", lazily)]
 
 
 @contextmanager
@@ -201,15 +201,15 @@ def _not_again() -> list[Patch]:
 
 
 def _no_checkpoint() -> list[Patch]:
-    return [(sqlite, "_make_durable", _nothing)]
+    return [(sqlite_file, "_make_durable", _nothing)]
 
 
 def _log_not_again() -> list[Patch]:
-    return [(sqlite, "_write_log_again", _nothing)]
+    return [(sqlite_file, "_write_log_again", _nothing)]
 
 
 def _comes_back() -> list[Patch]:
-    return [(UnderWay, "found", lambda self: False)]
+    return [(Beside, "found", lambda self: False)]
 
 
 def _eternal() -> list[Patch]:

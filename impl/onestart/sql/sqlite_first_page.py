@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from onestart.ports import LedgerUnavailableError
-from onestart.sql.sqlite import SqliteRows, created, reading
+from onestart.sql.sqlite_file import created, reading
+from onestart.sql.sqlite_rows import SqliteRows
 
 FIRST_PAGE = "the first page, which says where the tables are"
 _PAGE_SIZE = slice(16, 18)  # where SQLite's file format has them

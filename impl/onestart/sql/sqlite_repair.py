@@ -21,8 +21,10 @@ from onestart.records import STORES, store_of
 from onestart.repair import Repair, RepairRefusedError, save, survey
 from onestart.sql.history import RowsWriter, kept, missing
 from onestart.sql.rows import COLUMNS, TABLES, Row, from_values, read
-from onestart.sql.sqlite import SqliteRows, created, in_force, lock_of, locked, reading, refuse_symlink
+from onestart.sql.sqlite import locked
+from onestart.sql.sqlite_file import created, in_force, lock_of, reading, refuse_symlink
 from onestart.sql.sqlite_first_page import FIRST_PAGE, lent
+from onestart.sql.sqlite_rows import SqliteRows
 
 _DRAFT = ".draft"
 _UNUSED = "never used"  # what SQLite says of a page that nothing leads to
