@@ -33,6 +33,7 @@ from onestart_conformance.stores.survivals import Effort
 
 RUNS = 20
 PAIRS = "two processes"
+LOST = "a-store-that-lost-records-is-seen"
 EFFORTS = {"jsonl": Effort(grain=64, drawn=8), "sqlite": LITTLE}
 MOST = {"jsonl": 400, "sqlite": 60}
 
@@ -212,6 +213,10 @@ def _comes_back() -> list[Patch]:
     return [(Beside, "found", lambda self: False)]
 
 
+def _as_it_is() -> list[Patch]:
+    return [(Beside, "records", lambda self: 0)]
+
+
 def _eternal() -> list[Patch]:
     return [(records, "is_over", lambda now, ends, lasts: now >= ends)]
 
@@ -243,6 +248,7 @@ STORE_FAULTS = {
         ("no-checkpoint-at-open", "what the log shows counts", DURABLE, _no_checkpoint, "sqlite", "group", "killed"),
         ("log-not-written-again", "a later sync is believed", OPENS, _log_not_again, "sqlite", "doubt", "killed"),
         ("broken-off-comes-back", "nobody clears the log", AGREED, _comes_back, "sqlite", PAIRS),
+        ("older-copy-is-sound", "what is beside the file is not read", LOST, _as_it_is, "sqlite", ""),
         ("clock-back-lease-eternal", "only its end counts", "a-lease-ends", _eternal, "jsonl", ""),
         ("no-lock", "nobody waits for anybody", "one-step-at-a-time", _no_lock, "jsonl", ""),
         (

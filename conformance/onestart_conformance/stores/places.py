@@ -35,6 +35,14 @@ class Place(ABC):
     async def lose(self, store: str) -> None:
         """Empty a store behind the ledger's back."""
 
+    async def keep(self) -> bytes | None:
+        """A copy of the one file that holds all records, if there is such a file, after every process has ended."""
+        return None
+
+    async def put_back(self, kept: bytes) -> None:
+        """Put a copy in the place of that file, after every process has ended."""
+        raise NotImplementedError
+
     async def reopen(self) -> None:
         """Let every process end, and another one look."""
         await self.open().step(lambda view: (None, view.order))
@@ -104,6 +112,14 @@ class SqlitePlace(Place):
 
     async def lose(self, store: str) -> None:
         self._execute('DELETE FROM "{}"')(store)
+
+    async def keep(self) -> bytes | None:
+        await self.close()
+        return self._path.read_bytes()
+
+    async def put_back(self, kept: bytes) -> None:
+        await self.close()
+        self._path.write_bytes(kept)
 
     async def reopen(self) -> None:
         await self.close()

@@ -134,8 +134,13 @@ async def bytes_stay(place: Place, chance: random.Random) -> None:
 
 
 async def lost_is_seen(place: Place, chance: random.Random) -> None:
-    """A store is emptied behind the ledger's back, after a whole command: the others tell."""
+    """A store is emptied behind the ledger's back, after a whole command: the others tell. An older copy of all of them
+    is noticed where it can be.
+    """
     await _whole(place)
+    older = await place.keep()
+    if older is not None:
+        await _put_back(place, older)
     store = chance.choice(["receipts", "attempts", "sessions", "leases"])
     await place.lose(store)
     ledger = place.open()
@@ -149,6 +154,20 @@ async def lost_is_seen(place: Place, chance: random.Random) -> None:
     require(
         not await look(ledger, lambda view: evidence.never_intended(view, "k1", "t1")), f"{store} were lost: a start"
     )
+
+
+async def _put_back(place: Place, older: bytes) -> None:
+    """Leaves everything as it was."""
+    await put(place.open(), _receipt(TASKS))
+    newer = await place.keep()
+    assert newer is not None
+    await place.put_back(older)
+    try:
+        await look(place.open(), lambda view: view.order)
+    except LedgerUnavailableError:
+        await place.put_back(newer)
+        return
+    raise ProbeError("an older copy was put in the ledger's place, and nobody tells")
 
 
 async def tokens(place: Place, chance: random.Random) -> None:
