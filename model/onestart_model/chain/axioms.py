@@ -82,8 +82,8 @@ AXIOMS = (
         "a-store-that-lost-records-is-seen",
         DAMAGE,
         "A receipt, session or lease record that another store has seen, and that is gone, reads as damaged; a lost "
-        "attempt record is reported, and the note of its intent stays. Where one file holds all, an older copy of it is "
-        "noticed.",
+        "attempt record is reported, and the note of its intent stays. Where one file holds all, an older copy of "
+        "it is seen.",
         "damage_receipt, damage_session, damage_lease, lose_attempt",
     ),
     Axiom(
