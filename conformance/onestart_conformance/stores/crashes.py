@@ -19,7 +19,7 @@ from onestart.ports import LedgerUnavailableError
 from onestart_conformance.doubles import Engine
 from onestart_conformance.stores.judging import Breach, Known, judge, started
 from onestart_conformance.stores.machines import Machine
-from onestart_conformance.stores.medium import KINDS, MARK, Image, Medium, Operation, State, Trouble
+from onestart_conformance.stores.medium import APART, KINDS, MARK, Image, Medium, Operation, State, Trouble
 from onestart_conformance.stores.plays import Play
 from onestart_conformance.stores.stage import Office, Stage, StuckError, Time, engine_on
 from onestart_conformance.stores.survivals import Effort, drawn, survivals
@@ -197,7 +197,7 @@ def failures(name: str, start: Scene, failing: Failing, *, seed: int = 0, wanted
     explored = Explored(name, start.play.name)
     whole = _run(start, start.play.play, None)
     explored.operations = whole.operations
-    kinds = [operation.kind for operation in whole.tape if operation.kind != MARK]
+    kinds = [operation.kind for operation in whole.tape if operation.kind not in APART]
     ways = [Trouble(at, how) for at, kind in enumerate(kinds, 1) for how in KINDS.get(kind, ())]
     troubles = [trouble for trouble in ways if not failing.hows or trouble.how in failing.hows]
     for trouble in troubles[seed % failing.every :: failing.every]:

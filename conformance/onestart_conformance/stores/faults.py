@@ -202,7 +202,8 @@ def _not_again() -> list[Patch]:
 
 
 def _no_checkpoint() -> list[Patch]:
-    return [(sqlite_file, "_make_durable", _nothing)]
+    """Either would do: whoever finds that a transaction was broken off makes the log durable by writing to it."""
+    return [(sqlite_file, "_make_durable", _nothing), *_comes_back()]
 
 
 def _log_not_again() -> list[Patch]:
@@ -211,6 +212,16 @@ def _log_not_again() -> list[Patch]:
 
 def _comes_back() -> list[Patch]:
     return [(Beside, "found", lambda self: False)]
+
+
+def _counted_early() -> list[Patch]:
+    begin = Beside.begin
+
+    def early(self: Beside) -> None:
+        self.end(self.records() + 1)
+        begin(self)
+
+    return [(Beside, "begin", early)]
 
 
 def _as_it_is() -> list[Patch]:
@@ -245,9 +256,10 @@ STORE_FAULTS = {
         ),
         ("lines-not-written-again", "a later sync is believed", DURABLE, _not_again, "jsonl", "submit", "killed"),
         ("synchronous-normal", "the log is synced later", DURABLE, _normal, "sqlite", "group"),
-        ("no-checkpoint-at-open", "what the log shows counts", DURABLE, _no_checkpoint, "sqlite", "group", "killed"),
+        ("no-checkpoint-at-open", "the log counts as it is", DURABLE, _no_checkpoint, "sqlite", "group", "killed"),
         ("log-not-written-again", "a later sync is believed", OPENS, _log_not_again, "sqlite", "doubt", "killed"),
         ("broken-off-comes-back", "nobody clears the log", AGREED, _comes_back, "sqlite", PAIRS),
+        ("counted-too-early", "the number is written before the commit", OPENS, _counted_early, "sqlite", "submit"),
         ("older-copy-is-sound", "what is beside the file is not read", LOST, _as_it_is, "sqlite", ""),
         ("clock-back-lease-eternal", "only its end counts", "a-lease-ends", _eternal, "jsonl", ""),
         ("no-lock", "nobody waits for anybody", "one-step-at-a-time", _no_lock, "jsonl", ""),

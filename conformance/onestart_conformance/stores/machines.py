@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import TypeAlias
 
 from onestart.jsonl.ledger import JsonlLedger
@@ -25,6 +26,7 @@ Machine: TypeAlias = Callable[[Medium], AbstractContextManager[Open]]
 """The machine is started with these files; at the end all its processes are killed."""
 
 DATABASE = "ledger.sqlite"
+BESIDE = f"{DATABASE}-lock"
 _NUMBERS = itertools.count(1)
 
 
@@ -39,6 +41,7 @@ def jsonl(medium: Medium) -> Iterator[Open]:
 def sqlite(medium: Medium) -> Iterator[Open]:
     """The ledger in SQLite, in a folder that holds what the medium shows. At the end all processes are killed."""
     folder = tempfile.mkdtemp(prefix="onestart-medium-")
+    beside = Path(folder, BESIDE)
     vfs = MediumVfs(f"onestart-medium-{next(_NUMBERS)}", medium)
     opened: list[SqliteLedger] = []
 
@@ -50,6 +53,7 @@ def sqlite(medium: Medium) -> Iterator[Open]:
         for name, data in medium.state.seen.items():
             with open(os.path.join(folder, name), "wb") as file:
                 file.write(data)
+        medium.observe = lambda _: medium.keep(BESIDE, beside.read_bytes()) if beside.exists() else None
         yield process
     finally:
         medium.dead = True

@@ -18,12 +18,14 @@ from typing import Any, TypeAlias
 from attrs import define, field, frozen
 
 SYNC, WRITE, MAKE, NAMES, DELETE, CUT = "sync", "write", "make", "names", "delete", "cut"
-MARK = "mark"
+MARK, KEPT = "mark", "kept"
+APART = (MARK, KEPT)  # what is on a tape and is no operation that could fail
 
 
 @frozen
 class Operation:
-    """One operation on a file, or a mark: what was acknowledged or done outside meanwhile.
+    """One operation on a file, or a mark: what was acknowledged or done outside meanwhile. Or a file that is kept: this
+    is in it now, and whatever is lost, it is not, which is the worst for who knows too much by it.
 
     offset, data: of a write. size: that a file is cut to. dropped: a sync that failed, and what it should have written
     is forgotten. durable: a deletion with its folder synced.
@@ -103,6 +105,8 @@ class State:
             content = self.files.pop(path)
             if content.entered and not operation.durable:
                 self.deleted[path] = content
+        elif operation.kind == KEPT:
+            self.files[path] = Content(operation.data, operation.data, (), True)
         elif operation.kind != MARK:
             self.files[path] = self.files[path].after(operation)
 
@@ -151,6 +155,12 @@ class Medium:
         """Put on the tape that something was acknowledged, or done outside."""
         if not self.dead:
             self._take(Operation(MARK, what=what))
+
+    def keep(self, path: str, data: bytes) -> None:
+        """Put on the tape that this is in a file that is not lost, unless it is there already."""
+        there = self.state.files.get(path)
+        if not self.dead and (there is None or there.seen != data):
+            self._take(Operation(KEPT, path, data=data))
 
     def make(self, path: str) -> None:
         self._do(Operation(MAKE, path))

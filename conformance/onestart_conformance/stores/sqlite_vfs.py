@@ -50,7 +50,7 @@ class MediumFile(apsw.VFSFile):
             _told(lambda: medium.write(self._path, offset, bytes(data)))
         finally:
             for done in medium.tape[before:]:
-                if done.data:
+                if done.data and done.path == self._path:
                     super().xWrite(done.data, offset)
 
     def xTruncate(self, newsize: int) -> None:  # noqa: N802
