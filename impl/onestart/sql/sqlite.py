@@ -1,7 +1,7 @@
 """The ledger in one SQLite file: a transaction for each promise, shared by the processes of one machine.
 
 The engine is the one that `apsw` brings. It writes ahead (WAL) with synchronous FULL: one fsync makes a transaction
-durable, a rollback journal takes three. What a log that was cut off or damaged costs is in `SqliteLedger`.
+durable, a rollback journal takes three. Of a log that is damaged: see `beside`.
 """
 
 from __future__ import annotations
