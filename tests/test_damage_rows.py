@@ -11,8 +11,9 @@ from onestart.records import STORES
 from onestart.sql.rows import Row, from_values
 from onestart.sql.view import RowsView
 from onestart_conformance.damage.drawn import draw_pairs
-from onestart_conformance.damage.grammar import CutFile, Edited, OfFile
+from onestart_conformance.damage.grammar import CutFile, Damage, Edited, Garbage, OfFile, Removed, RolledBack
 from onestart_conformance.damage.limits import LIMITS
+from onestart_conformance.damage.oracles import judged, objections
 from onestart_conformance.damage.prepared import Prepared, command, prepared
 from onestart_conformance.damage.sqlite import SqliteMedium
 from onestart_conformance.damage.systematic import EDITS, Case, Scope, Tally, cases, cases_of_file, tried
@@ -70,6 +71,24 @@ def test_no_oracle_objects_to_two_damages_together(ledger: Prepared, medium: Sql
     """Two damages, drawn."""
     tally = draw_pairs(ledger, medium, number=3, examples=40)
     assert not tally.objected, tally.objected[0]
+
+
+@pytest.mark.parametrize(
+    ("went", "put_in", "subject"),
+    [
+        (Removed("receipts", 7), Garbage("receipts", b"\xff\xfe\n"), "unapproved"),
+        (RolledBack("flows", 4), Garbage("flows", b'["onestart",1,'), "story"),
+    ],
+)
+def test_a_row_that_was_put_in_is_no_trace_of_another(
+    ledger: Prepared, medium: SqliteMedium, went: Damage, put_in: Damage, subject: str
+) -> None:
+    """The oracle has no reason to ask more of the library than without it; what went without a trace, it counts."""
+    alone, both = (attempt(ledger, medium, damages, subject) for damages in ((went,), (went, put_in)))
+    for trial in (alone, both):
+        assert list(objections(ledger, trial)) == []
+        assert judged(ledger, trial).hidden
+        assert trial.verified.told
 
 
 @pytest.mark.parametrize("name", LIMITS)

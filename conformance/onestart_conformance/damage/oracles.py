@@ -14,7 +14,7 @@ from onestart.health import Finding, Health, Reading
 from onestart.lines import Line, Place, decode
 from onestart.lines import place as place_of
 from onestart.records import STORES, store_of
-from onestart_conformance.damage.grammar import Damage, Edited, OfFile
+from onestart_conformance.damage.grammar import Damage, Edited, Garbage, OfFile
 from onestart_conformance.damage.medium import STORE
 from onestart_conformance.damage.prepared import ROOT, Original, Prepared, task_of
 from onestart_conformance.damage.trial import UNRELATED, Trial
@@ -239,8 +239,10 @@ class _Traces:
         self._by_store = prepared.numbering == STORE
         self._furthest: dict[object, int] = {}
         self._residue: dict[str, list[Place | None]] = {}
+        put_in = set[bytes]() if self._by_store else {d.data for d in trial.damages if isinstance(d, Garbage)}
         for store, records in trial.left.items():
-            known = {original.raw for original in prepared.records[store]}
+            # A row that was put in by hand is in a place of its own, and so in nobody else's.
+            known = {original.raw for original in prepared.records[store]} | put_in
             whole = [raw for raw in records if not _may_be_torn(trial, store, raw)]
             self._residue[store] = [self._shown_by(raw) for raw in whole if raw not in known]
             for line in map(_decoded, (raw for raw in whole if raw not in gone)):
