@@ -95,6 +95,7 @@ def peak() -> float:
 
 def measure(kind: str, count: int, place: Path) -> None:
     make(kind, place, count)
+    os.sync()  # else the disk is still at it while steps are measured
     address = str(Address(kind, str(place)))
     for what in ("open", "open", "open", "verify"):
         done = subprocess.run([sys.executable, __file__, what, address], check=True, capture_output=True, text=True)
