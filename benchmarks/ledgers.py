@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import os
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+from slow_sync import again_with_slow_syncs, syncs_are_slow
 
 from onestart import Chain, Command
 from onestart.executors import CallableExecutor
@@ -62,7 +64,10 @@ def main() -> None:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ledger", choices=["jsonl", "sqlite", "postgres"], action="append", help="[all of them]")
+    parser.add_argument("--sync-ms", type=float, help="as on a disk that takes so long for a sync, at least")
     options = parser.parse_args()
+    if options.sync_ms is not None and not syncs_are_slow():
+        sys.exit(again_with_slow_syncs(options.sync_ms / 1000))
     for kind in options.ledger or ["jsonl", "sqlite", "postgres"]:
         for place in PLACES[kind]():
             asyncio.run(measured(place))

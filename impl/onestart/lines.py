@@ -22,10 +22,8 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from hashlib import blake2b
 from json.encoder import encode_basestring_ascii as quoted
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from zlib import crc32
-
-from attrs import frozen
 
 from onestart.command import escaped
 from onestart.health import Health
@@ -45,7 +43,7 @@ _HEAD = re.compile(
     rb'\["onestart",([0-9]{1,9}),([1-9][0-9]{0,14}),%b,(?:null|\[%b\]),"([0-9a-f]{8})",' % (_OWNER, _OWNER)
 )
 _REF = rb'"[a-z]+":[1-9][0-9]{0,14}'
-_REFS = re.compile(rb"\{((?:" + _REF + rb"(?:," + _REF + rb")*+)?)\},")
+_REFS = re.compile(rb"(\{(?:" + _REF + rb"(?:," + _REF + rb")*+)?\}),")
 _OTHER_VERSION = re.compile(rb'\["onestart",(?!1,)[0-9]{1,9}[,\]]')
 _SUM = re.compile(rb'"([0-9a-f]{16})"\]')
 _SUM_LENGTH = 19
@@ -59,8 +57,7 @@ class TooLongError(ValueError):
     """No line can hold the record; nothing was recorded."""
 
 
-@frozen
-class Line:
+class Line(NamedTuple):
     """What a line's bytes show. seq is 0, and kind, key and task are empty, if its head is illegible.
 
     body: where its body begins. record: the record of an intact line, if it was asked for. lost: it is what a repair
@@ -214,10 +211,11 @@ def _refs(raw: bytes, start: int) -> tuple[Mapping[str, int] | None, int]:
     match = _REFS.match(raw, start)
     if match is None:
         return None, 0
-    pairs = [pair.split(":") for pair in match[1].decode().split(",") if pair]
-    refs = {kind[1:-1]: int(seq) for kind, seq in pairs}
-    right = refs.keys() <= KINDS.keys() and len(refs) == len(pairs)
-    return (refs if right else None), match.end()
+    try:
+        refs, _ = _parse(match[1].decode())
+    except ValueError:  # a kind is there twice
+        return None, 0
+    return (refs if refs.keys() <= KINDS.keys() else None), match.end()
 
 
 def _sum_holds(raw: bytes) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from attrs import asdict, field, fields, frozen
+from attrs import field, fields, frozen
 from attrs.validators import ge, in_, instance_of, optional
 
 _text = instance_of(str)
@@ -153,6 +153,7 @@ STORES: dict[str, tuple[str, ...]] = {
     "flows": ("step",),
 }
 
+_NAMES = {kind: {f.name: None for f in fields(shape)} for kind, shape in KINDS.items()}  # in order
 _STORE_OF = {kind: store for store, kinds in STORES.items() for kind in kinds}
 
 
@@ -163,7 +164,7 @@ def store_of(kind: str) -> str:
 
 def to_body(record: Record) -> dict[str, Any]:
     """The record as a JSON object."""
-    return asdict(record, recurse=False)
+    return {name: getattr(record, name) for name in _NAMES[record.kind]}
 
 
 def from_body(kind: str, body: object) -> Record:
@@ -171,9 +172,8 @@ def from_body(kind: str, body: object) -> Record:
     shape = KINDS[kind]
     if not isinstance(body, dict):
         raise WrongShapeError(f"a {kind} is an object")
-    unknown = set(body) - {f.name for f in fields(shape)}
-    if unknown:
-        raise WrongShapeError(f"a {kind} has no {sorted(unknown)[0]!r}")
+    if not body.keys() <= _NAMES[kind].keys():
+        raise WrongShapeError(f"a {kind} has no {min(body.keys() - _NAMES[kind].keys())!r}")
     try:
         return shape(**body)
     except (TypeError, ValueError) as error:
