@@ -323,15 +323,20 @@ def test_files_that_are_given_have_no_index(tmp_path: Path) -> None:
     assert [(tmp_path / name / "index").exists() for name in "abc"] == [True, False, True]
 
 
+def sealed(folder: Path) -> dict[str, bytes]:
+    """The files of a generation; what is noted in the lock's file is of the one in force."""
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file() and file.name != "lock"}
+
+
 def test_a_new_generation_gets_its_own_index(tmp_path: Path) -> None:
     ledger = JsonlLedger(tmp_path, index=ALWAYS)
     asyncio.run(stepped(ledger, *COMMANDS))
     path = tmp_path / "receipts.jsonl"
     path.write_bytes(path.read_bytes().replace(b"pending", b"gnidnep", 1))
-    before = {file.name: file.read_bytes() for file in tmp_path.iterdir() if file.is_file()}
+    before = sealed(tmp_path)
     generation = Path(repair(tmp_path).place)
     assert asyncio.run(stepped(ledger, receipt("k5"))) == len(COMMANDS) + 1
-    assert {file.name: file.read_bytes() for file in tmp_path.iterdir() if file.is_file()} == before
+    assert sealed(tmp_path) == before
     assert index_of(generation).exists()
     assert shown(read_with(generation)) == shown(read_without(generation))
     with inspected(f"jsonl:///{tmp_path}") as view:

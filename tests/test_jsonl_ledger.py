@@ -38,6 +38,7 @@ class Disk:
 
     def __init__(self) -> None:
         self.files: dict[str, bytearray] = {}
+        self.notes: dict[str, bytes] = {}
         self.numbers: dict[str, int] = {}
         self.synced: dict[str, int] = {}
         self.named: set[str] = set()
@@ -59,6 +60,14 @@ class Disk:
     def lock(self, path: str) -> Iterator[None]:
         self._begin("lock", path)
         yield
+
+    def note(self, path: str, length: int) -> bytes:
+        self.trouble("note", path)
+        return self.notes.get(path, b"")[:length]
+
+    def leave_note(self, path: str, data: bytes) -> None:
+        self.trouble("leave_note", path)
+        self.notes[path] = data
 
     def make_folder(self, path: str) -> None:
         self._begin("make_folder", path)
@@ -608,15 +617,17 @@ def test_whatever_is_in_the_files_a_ledger_goes_on(changes: list[tuple[str, str,
 
 
 def test_every_cut_of_the_newest_record_is_seen_by_the_other_stores() -> None:
-    """Also after the file has gone on, since no number is given twice."""
+    """Also after the file has gone on, since no number is given twice; and though nothing is noted beside the files."""
     disk = Disk()
     put(ledger_on(disk), receipt("k0"), receipt("k1"), attempt("k1"))
+    disk.notes.clear()
     data, last = bytes(disk.files[path_of("receipts")]), lines_of(disk, "receipts")[-1]
     for length in range(len(data) - len(last), len(data)):
         for newline in (b"", b"\n"):
             if newline and length in (len(data) - len(last), len(data) - 1):
                 continue
             disk.put(path_of("receipts"), data[:length] + newline)
+            disk.notes.clear()
             ledger = ledger_on(disk)
             assert look(ledger, lambda view: view.receipt("k0")).health is Health.INTACT
             for record in (receipt("k2"), receipt("k1")):
@@ -660,6 +671,7 @@ def test_a_store_that_is_gone_or_rolled_back_is_seen(store: str) -> None:
 def test_what_is_gone_with_records_that_others_had_seen_may_be_anybodys() -> None:
     """Nobody had seen the first key's completion, but everybody that its store had got further."""
     disk = filled()
+    disk.notes.clear()
     disk.put(path_of("receipts"), lines_of(disk, "receipts")[0])
     for ledger in (ledger_on(disk), ledger_on(disk)):
         assert look(ledger, lambda view: view.receipt("k0").newest) == receipt("k0")

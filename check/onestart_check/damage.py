@@ -11,7 +11,7 @@ from onestart_check.driven import hunt_down
 from onestart_conformance.commands.damage import show_damage, show_limits
 from onestart_conformance.commands.faults import show_hunts
 from onestart_conformance.damage.campaign import effort_of, medium_of, parts, try_part
-from onestart_conformance.damage.limits import LIMITS, Limit, Shown
+from onestart_conformance.damage.limits import Limit, Shown, limits_of
 from onestart_conformance.damage.systematic import Tally
 from onestart_conformance.faults.damage import DAMAGE_FAULTS
 from onestart_conformance.hunts import Hunt
@@ -50,7 +50,7 @@ def damage(trying: Trying, *, profile: str, at: str, phase: Phase) -> Damaged:
             for number, future in enumerate(futures, 1):
                 tally.include(future.result())
                 tell(f"{tally.tried:,} damages", number / len(futures))
-        unnoticed = damaged.shown[ledger] = [(limit, limit.play(medium_of(ledger, at))) for limit in LIMITS.values()]
+        unnoticed = damaged.shown[ledger] = [(limit, limit.play(medium_of(ledger, at))) for limit in limits_of(ledger)]
         every = effort_of(ledger, profile).scope.every
         scope = f"the ledger {ledger}, {'every byte' if every == 1 else f'one byte of {every}'}"
         detail = str(tally.objected[0][1]) if tally.objected else f"{tally.tried:,} damages"

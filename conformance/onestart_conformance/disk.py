@@ -45,6 +45,8 @@ class Disk:
 
     def __init__(self) -> None:
         self.files: dict[str, Image] = {}
+        self.notes: dict[str, bytes] = {}  # in the files of locks
+        self._earlier: dict[str, bytes] = {}
         self._numbers = 0
 
     def new(self, path: str) -> Image:
@@ -52,8 +54,13 @@ class Disk:
         image = self.files[path] = Image(self._numbers)
         return image
 
+    def note(self, path: str, data: bytes) -> None:
+        """What is in a lock's file now, though not yet on the disk."""
+        self._earlier[path] = self.notes.get(path, b"")
+        self.notes[path] = data
+
     def snapshot(self) -> dict[str, bytes]:
-        """Every byte, by path."""
+        """Every byte of what is recorded, by path."""
         return {path: bytes(image.data) for path, image in self.files.items()}
 
     def power_failure(self, random: random.Random) -> None:
@@ -69,6 +76,11 @@ class Disk:
             image.unsynced.clear()
             if not image.entered and random.random() < 0.5:
                 del self.files[path]
+        for path, note in self.notes.items():
+            earlier = self._earlier.get(path, note)
+            kept = random.choice((0, len(note), random.randint(0, len(note))))
+            self.notes[path] = note[:kept] + earlier[kept:]
+        self._earlier.clear()
 
 
 class SimulatedFiles:
@@ -84,6 +96,14 @@ class SimulatedFiles:
     def lock(self, path: str) -> Iterator[None]:
         self._operate()
         yield
+
+    def note(self, path: str, length: int) -> bytes:
+        self._alive()
+        return self._disk.notes.get(path, b"")[:length]
+
+    def leave_note(self, path: str, data: bytes) -> None:
+        self._operate()
+        self._disk.note(path, data)
 
     def make_folder(self, path: str) -> None:
         self._operate()

@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from onestart_conformance.commands.ledgers import LEFT_OUT, chosen_ledgers, ledger_options
 from onestart_conformance.damage.campaign import EVERY, Part, medium_of, parts, try_all
-from onestart_conformance.damage.limits import LIMITS, Limit, Shown
+from onestart_conformance.damage.limits import Limit, Shown, limits_of
 from onestart_conformance.damage.oracles import ORACLES
 from onestart_conformance.damage.policy import page, policy
 from onestart_conformance.damage.systematic import Count, Tally
@@ -65,7 +65,7 @@ def damage(
         return
     chosen = chosen_ledgers(ledger, at)
     tallies = {name: _tried(screen, parts(name, profile, seed, at), jobs) for name in chosen}
-    shown = {name: [(limit, limit.play(medium_of(name, at))) for limit in LIMITS.values()] for name in chosen}
+    shown = {name: [(limit, limit.play(medium_of(name, at))) for limit in limits_of(name)] for name in chosen}
     fine = True
     for name, tally in tallies.items():
         show_damage(screen, name, tally)

@@ -8,10 +8,10 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Set
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from onestart.jsonl.files import Files, LocalFiles, Status
-from onestart.jsonl.ledger import JsonlLedger
+from onestart.jsonl.ledger import LOCK, JsonlLedger
 from onestart.jsonl.verify import verify
 from onestart.ports import Ledger, LedgerUnavailableError
 from onestart.records import STORES
@@ -21,6 +21,8 @@ from onestart_conformance.disk_storage import PATH
 from onestart_conformance.storage import at_once
 
 T = TypeVar("T")
+
+Contents: TypeAlias = Mapping[str, bytes]
 
 
 class ObstructedFiles(SimulatedFiles):
@@ -62,7 +64,6 @@ class OfLines(ABC):
     name = "jsonl"
     stores = tuple(STORES)
     numbering = STORE
-    counts = False
     readable = True
 
     @abstractmethod
@@ -152,15 +153,17 @@ class DiskMedium(OfLines):
         return self.disk.snapshot()
 
     def keep(self) -> object:
-        return self.disk.snapshot()
+        return self.disk.snapshot(), dict(self.disk.notes)
 
     def restore(self, kept: object) -> None:
-        assert isinstance(kept, dict)
+        assert isinstance(kept, tuple)
+        files, notes = kept
         self._covered.clear()
         self._refused.clear()
         self.readable = True
         self.disk = Disk()
-        for number, (path, data) in enumerate(kept.items(), 1):
+        self.disk.notes |= notes
+        for number, (path, data) in enumerate(files.items(), 1):
             self.disk.files[path] = Image(number, bytearray(data), entered=True)
 
 
@@ -199,10 +202,13 @@ class FolderMedium(OfLines):
         self.readable = False
 
     def bytes(self) -> Mapping[str, bytes]:
-        return {path.name: path.read_bytes() for path in sorted(self._folder.iterdir()) if path.is_file()}
+        return {name: data for name, data in self._all().items() if name != LOCK}
 
     def keep(self) -> object:
-        return self.bytes()
+        return self._all()
+
+    def _all(self) -> Contents:
+        return {path.name: path.read_bytes() for path in sorted(self._folder.iterdir()) if path.is_file()}
 
     def restore(self, kept: object) -> None:
         assert isinstance(kept, dict)

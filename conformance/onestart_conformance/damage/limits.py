@@ -11,36 +11,38 @@ from onestart_conformance.damage.prepared import LOST, command
 from onestart_conformance.damage.site import LEASE, Site
 from onestart_conformance.doubles import Engine, PromptExecutor, unheard
 
+_DATABASES = ("sqlite", "postgres")
+
 
 @frozen
 class Shown:
     """What came of it. verified: whether the ledger's own check says anything. told: whether the answer does.
 
-    starts: of the key, in all. counts: whether the ledger keeps count of its records.
+    starts: of the key, in all.
     """
 
     verified: bool
     told: bool
     starts: int
-    counts: bool
 
 
 @frozen
 class Limit:
     """starts: how often the key is started in the end; 2 where there is nothing to tell a replay from a first call.
 
-    counted: the own check of a ledger that keeps count of its records misses one, though no answer does.
+    verified: the ledger's own check misses a record, though no answer does. ledgers: the kinds that it is a limit of.
     """
 
     name: str
     statement: str
     play: Callable[[Medium], Shown]
     starts: int
-    counted: bool
+    verified: bool
+    ledgers: tuple[str, ...]
 
     def shown_by(self, shown: Shown) -> bool:
         """Whether it is as it is said here."""
-        return (shown.told, shown.starts, shown.verified) == (False, self.starts, self.counted and shown.counts)
+        return shown == Shown(self.verified, False, self.starts)
 
 
 def _all_rolled_back(medium: Medium) -> Shown:
@@ -79,7 +81,7 @@ def _again(site: Site, medium: Medium, key: str) -> Shown:
     site.executor.lost = frozenset()
     site.pass_time(4 * LEASE)
     answer = site.submit(command(key))
-    return Shown(verified.told, bool(answer.findings), site.starts.get(key, 0), medium.counts)
+    return Shown(verified.told, bool(answer.findings), site.starts.get(key, 0))
 
 
 def _named(*limits: Limit) -> Mapping[str, Limit]:
@@ -93,19 +95,27 @@ LIMITS = _named(
         _all_rolled_back,
         2,
         False,
+        ("jsonl", *_DATABASES),
     ),
     Limit(
         "completion-cut-off",
-        "the last receipt is gone, and no other record was written since: a crash might have kept it from being there",
+        "the last receipt's row was deleted by hand, and no other record of its key was written since",
         _completion_cut_off,
         1,
         True,
+        _DATABASES,
     ),
     Limit(
         "intent-and-note-cut-off",
-        "the last records of two stores are gone, which are all that was known of an intent",
+        "the last rows of two tables were deleted by hand, which are all that was known of an intent",
         _unseen_in_two_stores,
         2,
         True,
+        _DATABASES,
     ),
 )
+
+
+def limits_of(ledger: str) -> list[Limit]:
+    """Those of one kind of ledger. Beside the files of JSON lines it is noted how far each of them had got."""
+    return [limit for limit in LIMITS.values() if ledger in limit.ledgers]

@@ -48,10 +48,6 @@ class Medium(Protocol):
         """What a record's number counts: those of its store, or those of its kind and name."""
 
     @property
-    def counts(self) -> bool:
-        """Whether the ledger keeps count of its records, so that its own check misses every one."""
-
-    @property
     def readable(self) -> bool:
         """Whether the system lets a process read what there is of every store."""
 

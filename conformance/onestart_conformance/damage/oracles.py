@@ -52,8 +52,15 @@ def judged(prepared: Prepared, trial: Trial) -> Judged:
         for original in originals
         if original.raw not in trial.left[store] or (store, original.number) in moved
     )
+    return Judged(prepared, trial, gone, frozenset(_hidden(prepared, trial, gone)))
+
+
+def _hidden(prepared: Prepared, trial: Trial, gone: tuple[Original, ...]) -> Iterator[Place]:
+    """Of files it is known how far they had got, so that something is always missing."""
+    if prepared.numbering == STORE:
+        return
     traces = _Traces(prepared, trial, frozenset(original.raw for original in gone))
-    return Judged(prepared, trial, gone, frozenset(original.line.place for original in gone if not traces.of(original)))
+    yield from (original.line.place for original in gone if not traces.of(original))
 
 
 def _hides(damage: Damage) -> TypeGuard[Edited]:
@@ -156,19 +163,17 @@ def _met(case: Judged) -> Iterator[str]:
 
 
 def _can_be_told(case: Judged) -> bool:
-    """Whether the ledger differs from what was written by more than a last write that may have been cut off."""
+    """Whether anything is gone, which a ledger's count of its records tells, or there is more than was written."""
     trial = case.trial
     if not trial.readable:
         return True
-    traced = case.prepared.counts and len(case.gone) > 0
-    traced = traced or any(original.line.place not in case.hidden for original in case.gone)
     added = any(
         raw not in {original.raw for original in case.prepared.records[store]} and not _may_be_torn(trial, store, raw)
         for store, records in trial.left.items()
         for raw in records
     )
     moved = any(_order(case.prepared, store, records) for store, records in trial.left.items())
-    return traced or added or moved
+    return len(case.gone) > 0 or added or moved
 
 
 def _may_be_torn(trial: Trial, store: str, raw: bytes) -> bool:
@@ -232,36 +237,25 @@ JUDGES: Mapping[str, Callable[[Judged], Iterator[str]]] = {
 
 
 class _Traces:
-    """What is left in a damaged ledger that tells of a record that is gone."""
+    """What is left in a damaged database that tells of a record that is gone."""
 
     def __init__(self, prepared: Prepared, trial: Trial, gone: frozenset[bytes]) -> None:
         """gone: the bytes of records that are not in their places, wherever else they may be."""
-        self._by_store = prepared.numbering == STORE
-        self._furthest: dict[object, int] = {}
+        self._furthest: dict[Place, int] = {}
         self._residue: dict[str, list[Place | None]] = {}
-        put_in = set[bytes]() if self._by_store else {d.data for d in trial.damages if isinstance(d, Garbage)}
+        put_in = {d.data for d in trial.damages if isinstance(d, Garbage)}
         for store, records in trial.left.items():
             # A row that was put in by hand is in a place of its own, and so in nobody else's.
             known = {original.raw for original in prepared.records[store]} | put_in
-            whole = [raw for raw in records if not _may_be_torn(trial, store, raw)]
-            self._residue[store] = [self._shown_by(raw) for raw in whole if raw not in known]
-            for line in map(_decoded, (raw for raw in whole if raw not in gone)):
+            self._residue[store] = [_shown_by(raw) for raw in records if raw not in known]
+            for line in map(_decoded, (raw for raw in records if raw not in gone)):
                 if line.health is Health.INTACT:
                     self._reaches(line.place, line.seq)
                     for kind, seq in line.refs.items():
                         self._reaches(place_of(kind, line.key, line.task), seq)
 
     def _reaches(self, where: Place, seq: int) -> None:
-        counted = self._counted(where)
-        self._furthest[counted] = max(self._furthest.get(counted, 0), seq)
-
-    def _shown_by(self, raw: bytes) -> Place | None:
-        """Which place the rest of a record tells of; None if it may be any."""
-        line = _decoded(raw)
-        return line.place if line.seq and not self._by_store else None
-
-    def _counted(self, where: Place) -> object:
-        return store_of(where[0]) if self._by_store else where
+        self._furthest[where] = max(self._furthest.get(where, 0), seq)
 
     def of(self, gone: Original) -> bool:
         """Whether something shows that there was as much; or what is left in its place, which tells of one.
@@ -272,7 +266,13 @@ class _Traces:
             if where in self._residue[gone.store]:
                 self._residue[gone.store].remove(where)
                 return True
-        return self._furthest.get(self._counted(gone.line.place), 0) >= gone.line.seq
+        return self._furthest.get(gone.line.place, 0) >= gone.line.seq
+
+
+def _shown_by(raw: bytes) -> Place | None:
+    """Which place the rest of a record tells of; None if it may be any."""
+    line = _decoded(raw)
+    return line.place if line.seq else None
 
 
 @lru_cache(4096)

@@ -57,7 +57,7 @@ class Original:
 class Prepared:
     """kept: the ledger's bytes. engine, written: what had been started, and the flow's effects. seconds: the time.
 
-    numbering, counts: of the medium. shown: what every place showed. results: what was recorded as each key's.
+    numbering: of the medium. shown: what every place showed. results: what was recorded as each key's.
     records: in their order, by store.
     """
 
@@ -66,7 +66,6 @@ class Prepared:
     written: Mapping[str, int]
     seconds: float
     numbering: str
-    counts: bool
     shown: Mapping[Place, Reading[Any]]
     results: Mapping[str, Mapping[str, str]]
     records: Mapping[str, tuple[Original, ...]]
@@ -98,7 +97,6 @@ def prepared(medium: Medium) -> Prepared:
         written=dict(site.written),
         seconds=site.clock.now(),
         numbering=medium.numbering,
-        counts=medium.counts,
         shown=shown,
         results={key: result for key, result in results.items() if result is not None},
         records=records,

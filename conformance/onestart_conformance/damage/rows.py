@@ -23,7 +23,6 @@ class OfRows(ABC):
     name: str
     stores = tuple(STORES)
     numbering = PLACE
-    counts = True
     prefix = ""
     readable = True
 

@@ -10,6 +10,7 @@ from typing import Any
 from onestart import evidence, lines
 from onestart.health import Health
 from onestart.jsonl.journal import Journal
+from onestart.jsonl.reached import Reached
 from onestart.jsonl.references import References
 from onestart.jsonl.stores import Stores
 from onestart.ports import LedgerUnavailableError, View
@@ -60,8 +61,13 @@ def _wrong_shape_raises() -> list[Patch]:
     return [(lines, "_record", strict), *_anew()]
 
 
+def _count_not_read() -> list[Patch]:
+    return [(Reached, "read", lambda self: {})]
+
+
 def _refs_not_compared() -> list[Patch]:
-    return [(References, "told", lambda self, owner, refs: None)]
+    """Either would do to notice that something is gone; only these say whose it was."""
+    return [(References, "told", lambda self, owner, refs: None), *_count_not_read()]
 
 
 def _end_forgotten() -> list[Patch]:
@@ -123,7 +129,7 @@ def _folder_is_emptiness() -> list[Patch]:
             self._now = 0
             return False
 
-    return [(Journal, "stale", lax)]
+    return [(Journal, "stale", lax), *_count_not_read()]
 
 
 def _intents_lost_in_both() -> list[Patch]:
@@ -138,7 +144,14 @@ def _of_damage() -> Iterator[Fault]:
     yield Fault(
         "wrong-shape-raises", "a field of a wrong type is not reckoned with", REPORTED, CRASH, _wrong_shape_raises
     )
-    yield Fault("refs-not-compared", "what other stores had seen is not missed", REPORTED, ABSENCE, _refs_not_compared)
+    yield Fault("count-not-read", "how far a store had got is not known", REPORTED, READ, _count_not_read)
+    yield Fault(
+        "refs-not-compared",
+        "what other stores had seen is not missed, nor how far they had got",
+        REPORTED,
+        ABSENCE,
+        _refs_not_compared,
+    )
     yield Fault(
         "end-forgotten", "of a store's end only that is missed which others had seen", REPORTED, READ, _end_forgotten
     )

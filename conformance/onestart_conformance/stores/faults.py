@@ -16,13 +16,14 @@ from onestart import records
 from onestart.jsonl import ledger as jsonl
 from onestart.jsonl.files import LocalFiles
 from onestart.jsonl.journal import Journal
+from onestart.jsonl.reached import Reached
 from onestart.jsonl.stores import Stores
 from onestart.sql import sqlite, sqlite_file
 from onestart.sql.beside import Beside
 from onestart_conformance.faults.fault import Fault, Patch
 from onestart_conformance.stores.crashes import LITTLE, Explored, Failing, crashes, failures, scene
 from onestart_conformance.stores.jsonl_files import MediumFiles
-from onestart_conformance.stores.judging import AGREED, DURABLE, OPENS, PREFIX
+from onestart_conformance.stores.judging import AGREED, DURABLE, OPENS, PREFIX, UNDAMAGED
 from onestart_conformance.stores.machines import MACHINES
 from onestart_conformance.stores.medium import TroubleError
 from onestart_conformance.stores.pairs import pairs
@@ -224,6 +225,20 @@ def _counted_early() -> list[Patch]:
     return [(Beside, "begin", early)]
 
 
+def _noted_early() -> list[Patch]:
+    append = Stores.append
+
+    def early(self: Stores, record: records.Record) -> None:
+        append(self, record)
+        self.tell()
+
+    return [(Stores, "append", early)]
+
+
+def _not_noted() -> list[Patch]:
+    return [(Reached, "read", lambda self: {})]
+
+
 def _as_it_is() -> list[Patch]:
     return [(Beside, "records", lambda self: 0)]
 
@@ -261,6 +276,15 @@ STORE_FAULTS = {
         ("broken-off-comes-back", "nobody clears the log", AGREED, _comes_back, "sqlite", PAIRS),
         ("counted-too-early", "the number is written before the commit", OPENS, _counted_early, "sqlite", "submit"),
         ("older-copy-is-sound", "what is beside the file is not read", LOST, _as_it_is, "sqlite", ""),
+        (
+            "noted-too-early",
+            "the end of a file is noted before its sync",
+            UNDAMAGED,
+            _noted_early,
+            "jsonl",
+            "submit",
+        ),
+        ("older-file-is-sound", "where a file ended is not read", LOST, _not_noted, "jsonl", ""),
         ("clock-back-lease-eternal", "only its end counts", "a-lease-ends", _eternal, "jsonl", ""),
         ("no-lock", "nobody waits for anybody", "one-step-at-a-time", _no_lock, "jsonl", ""),
         (

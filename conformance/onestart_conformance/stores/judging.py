@@ -115,16 +115,18 @@ def judge(stage: Stage, play: Play, known: Known) -> Iterator[Breach]:
 
 @frozen
 class Seen:
-    """Of each record: whether it is there, and whether its place reads as damaged."""
+    """Of each record: whether it is there, and whether its place reads as damaged. gone: what is said to be missing."""
 
     there: tuple[bool, ...]
     damaged: tuple[bool, ...]
+    gone: tuple[str, ...]
 
 
 def _seen(view: View, records: Sequence[Record]) -> Seen:
     readings = [_reading(view, record) for record in records]
     there = [record in reading for record, (reading, _) in zip(records, readings, strict=True)]
-    return Seen(tuple(there), tuple(damaged for _, damaged in readings))
+    gone = tuple(text for finding in view.stray() if "missing" in (text := str(finding)))
+    return Seen(tuple(there), tuple(damaged for _, damaged in readings), gone)
 
 
 def _reading(view: View, record: Record) -> tuple[Sequence[Record], bool]:
@@ -144,6 +146,7 @@ def _reading(view: View, record: Record) -> tuple[Sequence[Record], bool]:
 
 def _kept(seen: Seen, known: Known) -> Iterator[Breach]:
     """Acknowledged records are there and whole; of the others, none is there without what it could see."""
+    yield from (Breach(UNDAMAGED, text) for text in seen.gone)
     states = list(zip(known.decided, seen.there, seen.damaged, strict=False))
     for number, (record, there, damaged) in enumerate(states):
         if record in known.acknowledged and not there:

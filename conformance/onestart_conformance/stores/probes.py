@@ -134,8 +134,8 @@ async def bytes_stay(place: Place, chance: random.Random) -> None:
 
 
 async def lost_is_seen(place: Place, chance: random.Random) -> None:
-    """A store is emptied behind the ledger's back, after a whole command: the others tell. An older copy of all of them
-    is noticed where it can be.
+    """A store is emptied behind the ledger's back, after a whole command: the others tell. So is an older copy of a
+    file, though no other store has seen what it lacks.
     """
     await _whole(place)
     older = await place.keep()
@@ -163,11 +163,11 @@ async def _put_back(place: Place, older: bytes) -> None:
     assert newer is not None
     await place.put_back(older)
     try:
-        await look(place.open(), lambda view: view.order)
+        told = await look(place.open(), lambda view: bool(view.stray()))
     except LedgerUnavailableError:
-        await place.put_back(newer)
-        return
-    raise ProbeError("an older copy was put in the ledger's place, and nobody tells")
+        told = True
+    require(told, "an older copy was put in the place of a file, and nobody tells")
+    await place.put_back(newer)
 
 
 async def tokens(place: Place, chance: random.Random) -> None:

@@ -1,5 +1,5 @@
-"""What the ledger asks of a file system. Nothing here can change bytes that are written, truncate, rename or delete, so
-nothing that uses it can.
+"""What the ledger asks of a file system. Nothing here can change bytes of a record that is written, truncate, rename or
+delete, so nothing that uses it can.
 """
 
 from __future__ import annotations
@@ -31,6 +31,12 @@ class Files(Protocol):
 
     def lock(self, path: str) -> AbstractContextManager[None]:
         """Hold a lock of this file, which is made if it is not there: one holder among all processes and threads."""
+
+    def note(self, path: str, length: int) -> bytes:
+        """The first bytes of a lock's file, fewer than length if it has no more; none if it is not there."""
+
+    def leave_note(self, path: str, data: bytes) -> None:
+        """For who holds the lock: write this over the first bytes of its file. It is never made durable."""
 
     def make_folder(self, path: str) -> None:
         """Make the folder, and those above it, if they are not there."""
@@ -78,6 +84,19 @@ class LocalFiles:
         if path not in self._locks:
             self._locks.setdefault(path, (FileLock(path), Descriptors()))
         return _Held(*self._locks[path], self._holding)
+
+    def note(self, path: str, length: int) -> bytes:
+        if self._holding.kept is not None and path in self._locks:
+            return _read(self._locks[path][0].descriptor, 0, length)
+        if file_status(path) is None:
+            return b""
+        with _opened(path, os.O_RDONLY) as descriptor:
+            return _read(descriptor, 0, length)
+
+    def leave_note(self, path: str, data: bytes) -> None:
+        if path not in self._locks:
+            raise OSError(None, "the lock is not held", path)
+        os.pwrite(self._locks[path][0].descriptor, data, 0)
 
     def make_folder(self, path: str) -> None:
         try:

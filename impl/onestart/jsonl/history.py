@@ -84,7 +84,7 @@ class FilesHistory:
         for entry in (*journal.unowned, *journal.pending):
             if entry.seq not in known:
                 yield entry.health, journal.name + entry.where
-        for first, last in journal.gaps:
+        for first, last in self._stores.gaps(store):
             if not known.issuperset(range(first, last + 1)):
                 yield Health.CORRUPT, f"{journal.name} (records {first} to {last}, missing)"
 

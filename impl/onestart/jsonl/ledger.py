@@ -11,6 +11,7 @@ from onestart.group_commit import GroupCommit, Run, Step, Take
 from onestart.jsonl.files import Files, LocalFiles
 from onestart.jsonl.generations import MARKER, in_force, names
 from onestart.jsonl.indexing import BesideFiles, Indexing
+from onestart.jsonl.reached import Reached
 from onestart.jsonl.stores import Stores
 from onestart.ports import LedgerUnavailableError, NotALedgerError, View
 from onestart.records import Record
@@ -65,6 +66,7 @@ class JsonlLedger:
             self._open()
             self._stores.refresh()
             self._together(steps)
+            self._stores.tell()
             self._stores.keep_index()
 
     def _together(self, steps: list[Step[Any]]) -> None:
@@ -111,7 +113,7 @@ class JsonlLedger:
 
     def _stores_in(self, folder: str) -> Stores:
         index = None if self._indexing is None else BesideFiles(folder, self._indexing)
-        return Stores(folder, self._files, index=index)
+        return Stores(folder, self._files, index=index, reached=reached(self._files, self._path, folder))
 
     def _mark(self, found: bytes | None) -> None:
         """found: what the marker holds, None if there is none. All names are made durable, whoever made them."""
@@ -171,9 +173,14 @@ def open_for_reading(path: str | os.PathLike[str], files: Files | None = None, *
         raise NotALedgerError(f"{folder} holds no ledger")
     generation = current(files, folder)
     beside = BesideFiles(generation, Indexing()) if indexed else None
-    stores = Stores(generation, files, durable=False, index=beside)
+    stores = Stores(generation, files, durable=False, index=beside, reached=reached(files, folder, generation))
     stores.look()
     return stores
+
+
+def reached(files: Files, path: str, folder: str) -> Reached:
+    """What tells how far the stores have got. path: of the ledger. folder: of the generation in force."""
+    return Reached(files, f"{path}/{LOCK}", folder.removeprefix(path))
 
 
 def current(files: Files, path: str) -> str:

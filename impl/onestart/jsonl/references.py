@@ -38,6 +38,12 @@ class References:
         _, key, task = owner
         self._waiting += [(place(kind, key, task), seq) for kind, seq in refs.items()]
 
+    def reached(self, numbers: Mapping[str, int]) -> None:
+        """Each store has had records up to this number."""
+        for store, number in numbers.items():
+            if number > self.furthest[store]:
+                self.furthest[store] = number
+
     def forget_waiting(self) -> None:
         """What was told since refers to what is known already."""
         self._waiting.clear()

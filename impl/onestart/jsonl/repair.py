@@ -9,7 +9,7 @@ from typing import cast
 from onestart.jsonl.files import Files, LocalFiles, Status
 from onestart.jsonl.generations import MARKER, following
 from onestart.jsonl.history import FilesHistory, FilesWriter, numbered
-from onestart.jsonl.ledger import LOCK, MARK, Held, current, inspect
+from onestart.jsonl.ledger import LOCK, MARK, Held, current, inspect, reached
 from onestart.jsonl.stores import Stores
 from onestart.ports import LedgerUnavailableError, NotALedgerError
 from onestart.records import STORES
@@ -38,7 +38,8 @@ def repair(path: str | os.PathLike[str], files: Files | None = None) -> Repair:
 def _repair(files: Files, base: str) -> Repair:
     old = current(files, base)
     hidden = [store for store in STORES if not _readable(files, f"{old}/{store}.jsonl")]
-    stores = Stores(old, _hiding(files, {f"{old}/{store}.jsonl" for store in hidden}), durable=False)
+    shown = _hiding(files, {f"{old}/{store}.jsonl" for store in hidden})
+    stores = Stores(old, shown, durable=False, reached=reached(files, base, old))
     stores.look()
     history = FilesHistory(stores)
     salvage = survey(history, hidden)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from onestart.health import Finding, Health, Reading
@@ -11,14 +12,17 @@ from onestart.jsonl.index_format import UnusableIndexError
 from onestart.jsonl.indexing import BesideFiles, Taken
 from onestart.jsonl.journal import Journal
 from onestart.jsonl.places import Entry, Names
+from onestart.jsonl.reached import Reached
 from onestart.jsonl.references import References, by_kind, catch_up
 from onestart.lines import Owner, Place
+from onestart.ports import LedgerUnavailableError
 from onestart.records import STORES, Approval, Attempt, Lease, Note, Receipt, Record, Session, Step
 
 T = TypeVar("T")
 
 _NOTHING: Reading[Any] = Reading((), 0, Health.ABSENT)
 _NO_NUMBERS: frozenset[int] = frozenset()
+_NOT_KNOWN: Mapping[str, int] = {}
 _MOST_LEASES = 32
 _MOST_READINGS = 256
 
@@ -29,13 +33,23 @@ class Stores:
     A record that another store has seen, and that is not there, reads as damaged: its store was rolled back or cut
     short. An attempt record that is gone reads as absent instead, and is reported as damage that may be anybody's.
 
-    index: what tells where most records are without reading all files, if there is anything.
+    index: what tells where most records are without reading all files, if there is anything. reached: how far the
+    stores had got at least, as the lock's file tells; None if nothing does.
     """
 
-    def __init__(self, folder: str, files: Files, *, durable: bool = True, index: BesideFiles | None = None) -> None:
+    def __init__(
+        self,
+        folder: str,
+        files: Files,
+        *,
+        durable: bool = True,
+        index: BesideFiles | None = None,
+        reached: Reached | None = None,
+    ) -> None:
         self.journals = {store: Journal(store, folder, files, self._told, durable=durable) for store in STORES}
         self._of = by_kind(self.journals)
         self._index, self._durable = index, durable
+        self._reached, self._numbers = reached, _NOT_KNOWN
         self._open_keys: set[str] = set()
         self._open_tasks: set[str] = set()
         self._forget()
@@ -52,6 +66,7 @@ class Stores:
     def refresh(self) -> None:
         """Read what was appended since. Raises LedgerUnavailableError if a store cannot be read."""
         self._readings.clear()
+        self._hear()
         if not self._begun:
             self._begin()
         if self._stale():
@@ -61,9 +76,29 @@ class Stores:
                 self._read_files()
                 return
         try:
-            catch_up(self.journals, self._of, self._references)
+            self._catch_up()
         except UnusableIndexError:
             self._read_files()
+
+    def _catch_up(self) -> None:
+        catch_up(self.journals, self._of, self._references)
+        self._references.reached(self._numbers)
+
+    def _hear(self) -> None:
+        """Before the files are read, so that they hold all that is told of by then."""
+        try:
+            self._numbers = _NOT_KNOWN if self._reached is None else self._reached.read()
+        except OSError as error:
+            raise LedgerUnavailableError("lock", error.strerror or str(error)) from error
+
+    def tell(self) -> None:
+        """Note how far the stores have got. Call it under the lock, when all is durable."""
+        if self._reached is None:
+            return
+        numbers = {store: max(self._numbers.get(store, 0), j.last_seq) for store, j in self.journals.items()}
+        if any(number > self._numbers.get(store, 0) for store, number in numbers.items()):
+            with suppress(OSError):  # then less may be noticed, and nothing else
+                self._reached.write(numbers)
 
     def _stale(self) -> bool:
         """Whether a file is not what it was; looks how much there is of all of them."""
@@ -97,7 +132,7 @@ class Stores:
                 journal.read_anew()
             except OSError as error:
                 raise journal.unavailable(error) from error
-        catch_up(self.journals, self._of, self._references)
+        self._catch_up()
 
     def _sure(self, look: Callable[[], T]) -> T:
         """What there is to see, from the files alone if the index fails."""
@@ -240,6 +275,10 @@ class Stores:
         """The records that other stores have seen and that are not there: whose, and their numbers."""
         return [(where, seqs) for where, seqs in self._references.unmet.items() if self._of[where[0]].store == store]
 
+    def gaps(self, store: str) -> list[tuple[int, int]]:
+        """First and last number of records that are missing, whoever tells of them."""
+        return self._references.gaps(self.journals[store])
+
     def _reading(self, where: Place, most: int = 0) -> Reading[Any]:
         reading = self._readings.get(where)
         if reading is None:
@@ -280,7 +319,7 @@ class Stores:
     def stray(self) -> tuple[Finding, ...]:
         found: list[Finding] = []
         for journal in self.journals.values():
-            if journal.unowned or journal.pending or journal.gaps or self._references.unmet:
+            if journal.unowned or journal.pending or self._references.unmet or self._references.gaps(journal):
                 found += self._strays(journal)
         return tuple(found)
 

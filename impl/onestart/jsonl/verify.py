@@ -13,11 +13,12 @@ from onestart.command import escaped
 from onestart.health import Health
 from onestart.jsonl.files import Files, LocalFiles
 from onestart.jsonl.journal import Journal, as_known
-from onestart.jsonl.ledger import current, inspect
+from onestart.jsonl.ledger import current, inspect, reached
 from onestart.jsonl.places import Entry
+from onestart.jsonl.reached import Reached
 from onestart.jsonl.references import References, by_kind, catch_up
 from onestart.lines import Line, Owner, Place, decode
-from onestart.ports import NotALedgerError
+from onestart.ports import LedgerUnavailableError, NotALedgerError
 from onestart.records import STORES
 from onestart.verification import MOST, Progress, StoreReport, silent
 
@@ -37,13 +38,15 @@ def verify(
     folder = os.fspath(path)
     if inspect(files, folder) is None:
         raise NotALedgerError(f"{folder} holds no ledger")
-    return _Audit(current(files, folder), files, progress).reports()
+    generation = current(files, folder)
+    return _Audit(generation, files, reached(files, folder, generation), progress).reports()
 
 
 class _Audit:
     """Journals that are read to the end, and keep nothing of what they have read but tallies."""
 
-    def __init__(self, folder: str, files: Files, progress: Progress) -> None:
+    def __init__(self, folder: str, files: Files, reached: Reached, progress: Progress) -> None:
+        self._reached = reached
         self._references = References()
         self._tallies = {store: _Tally(progress) for store in STORES}
         self._journals = {
@@ -67,6 +70,7 @@ class _Audit:
 
     def _read(self) -> None:
         """Read what is there by now; a file that was replaced is read anew."""
+        numbers = self._numbers()
         for store, journal in self._journals.items():
             try:
                 if journal.stale():
@@ -75,6 +79,13 @@ class _Audit:
             except OSError as error:
                 raise journal.unavailable(error) from error
         catch_up(self._journals, self._of, self._references)
+        self._references.reached(numbers)
+
+    def _numbers(self) -> Mapping[str, int]:
+        try:
+            return self._reached.read()
+        except OSError as error:
+            raise LedgerUnavailableError("lock", error.strerror or str(error)) from error
 
     def _report(self, store: str) -> StoreReport:
         journal, tally = self._journals[store], self._tallies[store]

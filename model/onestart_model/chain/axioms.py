@@ -63,7 +63,7 @@ AXIOMS = (
     Axiom(
         "a-crash-damages-nothing",
         DURABILITY,
-        "A crash or power failure alone makes no record read as damaged.",
+        "A crash or power failure alone makes no record read as damaged, and nothing as missing.",
         "damage comes from outside",
     ),
     Axiom(
@@ -82,8 +82,8 @@ AXIOMS = (
         "a-store-that-lost-records-is-seen",
         DAMAGE,
         "A receipt, session or lease record that another store has seen, and that is gone, reads as damaged; a lost "
-        "attempt record is reported, and the note of its intent stays. Where one file holds all, an older copy of "
-        "it is seen.",
+        "attempt record is reported, and the note of its intent stays. An older copy of a file is seen, whatever the "
+        "others had seen of it.",
         "damage_receipt, damage_session, damage_lease, lose_attempt",
     ),
     Axiom(
