@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 
 from onestart import Outcome, evidence
+from onestart.doctor import complaints
 from onestart.jsonl import JsonlLedger
 from onestart.jsonl.files import LocalFiles
 from onestart.jsonl.ledger import LOCK, open_for_reading
 from onestart.jsonl.repair import repair
 from onestart.jsonl.verify import verify
+from onestart.ledgers import inspected
 from onestart.ports import View
-from onestart.records import Approval, Receipt, Record
+from onestart.records import Approval, Attempt, Lease, Receipt, Record
 from onestart.repair import RepairRefusedError
 from onestart_conformance.damage.jsonl import DiskMedium
 from onestart_conformance.damage.prepared import LOST, command
@@ -143,6 +145,23 @@ def test_a_note_that_cannot_be_left_fails_nothing(folder: Path) -> None:
     assert open_for_reading(folder).receipt("k3").exists
     cut(folder)
     assert told(JsonlLedger(folder)) == []
+
+
+def test_a_doctor_says_what_it_means_for_new_keys(folder: Path) -> None:
+    """Of a key that seems new, all three records may have been among those that are gone; a repair ends that."""
+    put(JsonlLedger(folder), Attempt("k0", "t", "offered", "f" * 64), Lease("t", 1, None, 0.0))
+
+    def said() -> list[str]:
+        with inspected(f"jsonl:///{folder}") as view:
+            return [complaint.name for complaint in complaints(view, iter(()), 0.0) if complaint.about == "keys"]
+
+    for store in ("receipts", "attempts"):
+        cut(folder, store)
+        assert said() == []
+    cut(folder, "leases")
+    assert said() == ["without a record"]
+    repair(folder)
+    assert said() == []
 
 
 def test_an_intent_of_which_all_records_were_cut_off_is_not_started_again() -> None:

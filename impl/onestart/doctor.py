@@ -16,9 +16,9 @@ from onestart.records import STORES
 
 @frozen
 class Complaint:
-    """about: "key" or "task". what: what is the matter. then: what the next submission comes to. todo: who can mend it.
+    """about: "key", "task" or "keys". what: what is the matter. then: what the next submission comes to.
 
-    resolve: whether `onestart ledger resolve` is what mends it.
+    todo: who can mend it. resolve: whether `onestart ledger resolve` is what mends it.
     """
 
     about: str
@@ -30,8 +30,16 @@ class Complaint:
 
 
 def complaints(view: View, tasks: Iterator[str], now: float) -> Iterator[Complaint]:
-    """All that stands in somebody's way, tasks first. now: seconds, by which leases end."""
+    """All that stands in somebody's way, what concerns everybody first. now: seconds, by which leases end."""
     now = now if view.now is None else view.now
+    if evidence.every_key_in_doubt(view):
+        yield Complaint(
+            "keys",
+            "without a record",
+            "receipts, attempts and leases have lost records, and nobody can tell whose",
+            "the executor is asked about a key that seems new; if it was never started, it is closed",
+            "save what can be read; from then on a key without a record is new",
+        )
     for task in tasks:
         yield from _of_task(view, task)
     for key in view.all_keys():

@@ -115,6 +115,11 @@ def astray(view: View) -> frozenset[str]:
     return frozenset(finding.store for finding in view.stray())
 
 
+def every_key_in_doubt(view: View) -> bool:
+    """A key of which nothing is on record may have had records, and may have been started."""
+    return astray(view) >= INTENTS | {"receipts"}
+
+
 def never_intended(view: View, key: str, task: str, *, fresh: bool = False) -> bool:
     """Positive evidence, from every store that would know, that nobody ever meant to start the key.
 
