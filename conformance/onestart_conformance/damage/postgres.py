@@ -22,6 +22,7 @@ from onestart_conformance.storage import at_once
 T = TypeVar("T")
 
 _NUMBERS = count()
+_EVERY = 100  # times that all rows are replaced; then the server gets rid of the old ones
 
 
 class Clockless:
@@ -56,6 +57,7 @@ class PostgresMedium(OfRows):
         self.prefix = f'"{self._schema}".'
         self._connection = psycopg.connect(server, autocommit=True)
         self._ledgers: list[PostgresLedger] = []
+        self._restored = 0
         self._leave = finalize(self, _leave, self._connection, self._ledgers, self._schema)
 
     @property
@@ -87,14 +89,16 @@ class PostgresMedium(OfRows):
         if not self.readable:
             self.run(f"DROP SCHEMA {self.prefix[:-1]} CASCADE")
             self.readable = True
-        self._begin()
-        every = ", ".join(f'{self.prefix}"{store}"' for store in (*self.stores, "ledger"))
-        self.run(f"TRUNCATE {every}")
-        with self._connection.cursor() as cursor:
+            self._begin()
+        self._restored += 1
+        if self._restored % _EVERY == 0:
+            self.run(f"VACUUM {', '.join(self._table(store) for store in (*self.stores, 'ledger'))}")
+        with self._connection.transaction(), self._connection.cursor() as cursor:
             for table, rows in kept.items():
+                cursor.execute(f"DELETE FROM {self._table(table)}")  # to empty it otherwise makes files anew
                 marks = ", ".join(["%s"] * len(rows[0])) if rows else ""
                 if rows:
-                    cursor.executemany(f'INSERT INTO {self.prefix}"{table}" VALUES ({marks})', rows)
+                    cursor.executemany(f"INSERT INTO {self._table(table)} VALUES ({marks})", rows)
 
     def run(self, sql: str, *values: Any) -> None:
         with suppress(psycopg.DataError, psycopg.ProgrammingError, psycopg.IntegrityError):
@@ -106,7 +110,7 @@ class PostgresMedium(OfRows):
         return []
 
     def _begin(self) -> None:
-        """Make the tables if they are not there."""
+        """Make the tables."""
         ledger = PostgresLedger(self._server, schema=self._schema, run=at_once)
         with suppress(StopIteration):
             ledger.step(lambda view: (None, None)).send(None)
