@@ -86,17 +86,19 @@ class LocalFiles:
         return _Held(*self._locks[path], self._holding)
 
     def note(self, path: str, length: int) -> bytes:
-        if self._holding.kept is not None and path in self._locks:
-            return _read(self._locks[path][0].descriptor, 0, length)
+        held = self._holding.lock
+        if held is not None and held.path == path:
+            return _read(held.descriptor, 0, length)
         if file_status(path) is None:
             return b""
         with _opened(path, os.O_RDONLY) as descriptor:
             return _read(descriptor, 0, length)
 
     def leave_note(self, path: str, data: bytes) -> None:
-        if path not in self._locks:
+        held = self._holding.lock
+        if held is None or held.path != path:
             raise OSError(None, "the lock is not held", path)
-        os.pwrite(self._locks[path][0].descriptor, data, 0)
+        os.pwrite(held.descriptor, data, 0)
 
     def make_folder(self, path: str) -> None:
         try:
@@ -171,8 +173,9 @@ class LocalFiles:
 
 
 class _Holding(threading.local):
-    """What the lock that this thread holds keeps open; None if it holds none."""
+    """The lock that this thread holds, and what it keeps open; None if it holds none."""
 
+    lock: FileLock | None = None
     kept: Descriptors | None = None
 
 
@@ -183,15 +186,17 @@ class _Held:
 
     def __init__(self, lock: FileLock, kept: Descriptors, holding: _Holding) -> None:
         self._lock, self._kept, self._holding = lock, kept, holding
-        self._before: Descriptors | None = None
+        self._before: tuple[FileLock | None, Descriptors | None] = (None, None)
 
     def __enter__(self) -> None:
         self._lock.__enter__()
         self._kept.begin()
-        self._before, self._holding.kept = self._holding.kept, self._kept
+        holding = self._holding
+        self._before = holding.lock, holding.kept
+        holding.lock, holding.kept = self._lock, self._kept
 
     def __exit__(self, *raised: object) -> None:
-        self._holding.kept = self._before
+        self._holding.lock, self._holding.kept = self._before
         self._lock.release()
 
 
