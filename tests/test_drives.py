@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from attrs import evolve
 
+from onestart.lines import encode, seal
+from onestart.records import Attempt
 from onestart_conformance.campaign import campaign
 from onestart_conformance.choices import AIMS, SWARMED, Allowed, without_aim
 from onestart_conformance.coverage import of_tally, of_walk
+from onestart_conformance.damage.lines import BODY, WHOLE
+from onestart_conformance.disk_storage import DiskStorage, path_of
 from onestart_conformance.doubles import Engine
 from onestart_conformance.faults import FAULTS
 from onestart_conformance.gates import LEDGER, RULE
@@ -134,6 +140,34 @@ def test_shrinking_keeps_the_complaint() -> None:
             left = again.moves[:index] + again.moves[index + 1 :]
             run = replay(smaller, left)
             assert run.objection is None or run.objection.protections != found.run.objection.protections
+
+
+def offer(key: str) -> Attempt:
+    return Attempt(key, "t", "offered", "f" * 64)
+
+
+def put(storage: DiskStorage, *records: Attempt) -> None:
+    for record in records:
+        with suppress(StopIteration):
+            storage.outside().step(lambda view, record=record: (record, None)).send(None)  # type: ignore[misc]
+
+
+def test_a_record_is_damaged_wholly_only_where_the_next_one_tells_whose_it_was() -> None:
+    """Nobody could know otherwise. A write that was cut off is none that tells, nor is one behind a gap."""
+    torn = encode(offer("k2"), 2, ("attempt", "k1", "t"), {})[:-40]
+    for behind, tells in ((b"", False), (torn, False), (torn + seal(len(torn)), False)):
+        storage = DiskStorage()
+        put(storage, offer("k1"))
+        storage.disk.files[path_of("attempt")].data += behind
+        assert storage.damage("attempt", "k1", "t", WHOLE) is tells
+    put(storage, offer("k2"))
+    assert storage.damage("attempt", "k1", "t", WHOLE)
+    storage = DiskStorage()
+    put(storage, offer("k1"), offer("k2"))
+    assert storage.lose_attempts("k2") == {"k2"}
+    put(storage, offer("k2"))
+    assert not storage.damage("attempt", "k1", "t", WHOLE)
+    assert storage.damage("attempt", "k1", "t", BODY)
 
 
 def test_objections_say_what_and_why() -> None:

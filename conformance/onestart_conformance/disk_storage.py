@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from itertools import zip_longest
 
 from attrs import define, field
 
 from onestart.health import Health
 from onestart.jsonl.ledger import JsonlLedger
-from onestart.lines import decode
+from onestart.lines import decode, outline, unsealed
 from onestart.ports import Ledger
 from onestart.records import store_of
 from onestart_conformance.damage.lines import WHOLE, damaged
@@ -52,8 +53,8 @@ class DiskStorage:
         found = None if image is None else _newest(bytes(image.data), kind, key, task)
         if image is None or found is None:
             return False
-        start, end, last = found
-        if how == WHOLE and last:  # its successor tells whose it was, and there is none
+        start, end, told = found
+        if how == WHOLE and not told:
             return False
         image.data[start:end] = damaged(bytes(image.data[start:end]), how)
         return True
@@ -83,16 +84,25 @@ class DiskStorage:
 
 
 def _newest(data: bytes, kind: str, key: str, task: str) -> tuple[int, int, bool] | None:
-    """Where the newest intact record begins and ends, and whether no other one comes after it in its file."""
+    """Where the newest intact record begins and ends, and whether the next one tells whose it was.
+
+    It does unless records are missing between the two: then it does not know the one before it.
+    """
+    records = list(_records(data))
     found: tuple[int, int, bool] | None = None
-    start = 0
-    for raw in data.splitlines(keepends=True):
-        line = decode(raw.rstrip(b"\n"))
+    for (start, raw), (_, following) in zip_longest(records, records[1:], fillvalue=(0, b"")):
+        line = decode(raw)
         mine = line.task == task if kind == "lease" else line.key == key
-        if line.health is Health.INTACT and raw.endswith(b"\n"):
-            if line.kind == kind and mine:
-                found = (start, start + len(raw) - 1, True)
-            elif found is not None:
-                found = (*found[:2], False)
-        start += len(raw)
+        if line.health is Health.INTACT and line.kind == kind and mine:
+            found = (start, start + len(raw), outline(following).prev == line.owner)
     return found
+
+
+def _records(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Where lines begin, and what they are; not of writes that were cut off, which are no records."""
+    start = 0
+    *lines, _ = data.split(b"\n")
+    for raw in lines:
+        if unsealed(raw) != b"":
+            yield start, raw
+        start += len(raw) + 1

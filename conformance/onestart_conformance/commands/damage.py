@@ -53,8 +53,8 @@ def damage(
     Bits are flipped, stores cut off at every byte, records zeroed, swapped, repeated and rolled back; two damages are
     drawn together. Each time the key is submitted again, and so are another one of its task and an unrelated one.
 
-    On two cores deep takes some minutes, and for PostgreSQL most of an hour. Of a database it damages every eighth
-    byte; every-byte, which takes hours, each.
+    On two cores deep takes some minutes, and for PostgreSQL a quarter of an hour. Of a database it damages every
+    eighth byte; every-byte, which takes hours, each.
 
     Exit code 1 if an oracle objects.
     """
