@@ -64,8 +64,8 @@ def check(
 ) -> None:
     """Prove, enumerate, drive: say what holds of models and library, how far, and what each protection is for.
 
-    On two cores a minute or two for quick, some minutes for standard, most of an hour for deep. Seeded faults are looked
-    for from standard on.
+    On two cores a minute or two for quick, some minutes for standard, most of an hour for deep. Seeded faults are
+    looked for from standard on.
     """
     entries = [chosen_entry(name) for name in dict.fromkeys(models or DEFAULT)]
     ledgers = chosen_ledgers(ledger, at)
