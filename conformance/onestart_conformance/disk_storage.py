@@ -8,6 +8,7 @@ from itertools import zip_longest
 
 from attrs import define, field
 
+from onestart.group_commit import Run
 from onestart.health import Health
 from onestart.jsonl.ledger import JsonlLedger
 from onestart.lines import decode, outline, unsealed
@@ -15,7 +16,6 @@ from onestart.ports import Ledger
 from onestart.records import store_of
 from onestart_conformance.damage.lines import WHOLE, damaged
 from onestart_conformance.disk import Disk, SimulatedFiles
-from onestart_conformance.gates import Gates
 from onestart_conformance.storage import Access, Opened, at_once
 
 PATH = "ledger"
@@ -32,9 +32,9 @@ class DiskStorage:
 
     disk: Disk = field(factory=Disk)
 
-    def open(self, gates: Gates) -> Opened:
+    def open(self, run: Run) -> Opened:
         files = SimulatedFiles(self.disk)
-        return Opened(JsonlLedger(PATH, files=files, run=gates.run), files)
+        return Opened(JsonlLedger(PATH, files=files, run=run), files)
 
     def left(self, access: Access) -> None:
         access.dead = True

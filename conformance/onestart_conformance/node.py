@@ -67,7 +67,7 @@ class Node:
         observer: Callable[[Event], None],
     ) -> Node:
         gates = Gates(loop, index)
-        opened = storage.open(gates)
+        opened = storage.open(gates.run)
         callbacks: list[str] = []
 
         def counted(dispatcher: Dispatcher) -> Callback:

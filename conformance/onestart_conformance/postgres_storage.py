@@ -16,13 +16,14 @@ from typing import Any, cast
 import psycopg
 from attrs import Factory, define, field, frozen
 
+from onestart.group_commit import Run
 from onestart.ports import Ledger
 from onestart.sql.postgres import PostgresLedger
 from onestart.sql.postgres.rows import LET_GO
 from onestart.sql.postgres.server import Connection, Server
 from onestart_conformance.damage.postgres import Clockless
 from onestart_conformance.disk import Fuse
-from onestart_conformance.gates import Gates, ProcessDied
+from onestart_conformance.gates import ProcessDied
 from onestart_conformance.row_storage import Ask, RowStorage
 from onestart_conformance.storage import Access, Opened, at_once
 
@@ -127,9 +128,9 @@ class PostgresStorage(RowStorage):
     def prefix(self) -> str:
         return f'"{self.schema}".'
 
-    def open(self, gates: Gates) -> Opened:
+    def open(self, run: Run) -> Opened:
         wire = Wire()
-        wire.ledger = PostgresLedger(self._address, schema=self.schema, run=gates.run)
+        wire.ledger = PostgresLedger(self._address, schema=self.schema, run=run)
         wire.ledger._server = FusedServer(self._address, self.schema, wire=wire)
         self._alive.append(wire)
         return Opened(Clockless(wire.ledger), wire)

@@ -20,10 +20,11 @@ from typing import TypeVar
 import apsw
 from attrs import define, field
 
+from onestart.group_commit import Run
 from onestart.ports import Ledger
 from onestart.sql.sqlite import SqliteLedger
 from onestart_conformance.disk import Fuse
-from onestart_conformance.gates import Gates, ProcessDied
+from onestart_conformance.gates import ProcessDied
 from onestart_conformance.row_storage import Ask, RowStorage
 from onestart_conformance.storage import Access, Opened, at_once
 from onestart_conformance.stores.medium import SYNC, WRITE, Medium, Operation, State, TroubleError
@@ -92,17 +93,17 @@ class SqliteStorage(RowStorage):
     def path(self) -> str:
         return f"{self.folder}/{DATABASE}"
 
-    def open(self, gates: Gates) -> Opened:
+    def open(self, run: Run) -> Opened:
         access = self._access()
 
-        async def run(function: Callable[[], R]) -> R:
+        async def alive(function: Callable[[], R]) -> R:
             try:
-                return await gates.run(function)
+                return await run(function)
             finally:
                 if access.dead:
                     raise ProcessDied  # whatever the engine made of it
 
-        access.ledger = SqliteLedger(self.path, vfs=access.name, run=run)
+        access.ledger = SqliteLedger(self.path, vfs=access.name, run=alive)
         self._alive.append(access)
         return Opened(access.ledger, access)
 

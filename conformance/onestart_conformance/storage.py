@@ -8,14 +8,14 @@ from typing import Protocol, TypeVar
 
 from attrs import frozen
 
+from onestart.group_commit import Run
 from onestart.ports import Ledger
 from onestart_conformance.disk import Fuse
-from onestart_conformance.gates import Gates
 
 R = TypeVar("R")
 
-JSONL, SQLITE, POSTGRES = "jsonl", "sqlite", "postgres"
-STORAGES = (JSONL, SQLITE, POSTGRES)
+MEMORY, JSONL, SQLITE, POSTGRES = "memory", "jsonl", "sqlite", "postgres"
+STORAGES = (JSONL, SQLITE, POSTGRES)  # that outlive a process
 
 
 class Access(Protocol):
@@ -36,8 +36,8 @@ class Opened:
 class Storage(Protocol):
     """What lasts in a simulated world. Deterministic: the same calls give the same bytes."""
 
-    def open(self, gates: Gates) -> Opened:
-        """The ledger as a process opens it that has just come up; its steps wait at the gates."""
+    def open(self, run: Run) -> Opened:
+        """The ledger as a process opens it that has just come up. run: how its steps are run, see `GroupCommit`."""
 
     def left(self, access: Access) -> None:
         """The process with this access has died: what it held is free, and nothing more of it is written."""
@@ -68,11 +68,15 @@ async def at_once(function: Callable[[], R]) -> R:
 
 def kind_of(ledger: str) -> str:
     """The kind of a ledger that is given by its kind or, in PostgreSQL, by the server's address."""
-    return ledger if ledger in (JSONL, SQLITE) else POSTGRES
+    return ledger if ledger in (MEMORY, JSONL, SQLITE) else POSTGRES
 
 
 def storage_of(ledger: str) -> Storage:
     """A new one of this kind, or on the server at this address."""
+    if ledger == MEMORY:
+        from onestart_conformance.memory_storage import MemoryStorage
+
+        return MemoryStorage()
     if ledger == JSONL:
         from onestart_conformance.disk_storage import DiskStorage
 
